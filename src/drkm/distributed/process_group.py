@@ -6,7 +6,9 @@ import logging
 import os
 import re
 import signal
+import socket
 import threading
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -71,7 +73,10 @@ class ProcessShards:
             # It has our timeout, and closing it after a failure tells the others in any state.
             backend = "nccl" if device.type == "cuda" else "gloo"
             self._group = self._carefully(dist.new_group, timeout=timedelta(seconds=timeout), backend=backend)
-        self.counts: Sequence[int] = self.gather(torch.tensor([rows]), [1] * self.size).tolist()
+        machine = zlib.crc32(socket.gethostname().encode())
+        everyone = self.gather(torch.tensor([[rows, machine]]), [1] * self.size)
+        self.counts: Sequence[int] = everyone[:, 0].tolist()
+        self.neighbours = int((everyone[:, 1] == machine).sum())
         if WITHDRAWN in self.counts:
             self.close()
             other = self.counts.index(WITHDRAWN)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
+from drkm.gram.auto import processes_on
 from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
 from drkm.gram.ring import RingGram, RingRows, own_entries, shared_entries
@@ -84,7 +85,7 @@ class Sharded(Strategy):
         kept, pairs = self._kept(work), float(work.n * n)
         values = pairs / 2 * pair_flops(work.d)
         return base.plus(
-            bytes=kept + tile_bytes(work) + PASSED * work.sample_bytes,
+            bytes=kept + tile_bytes(work) + _passed_bytes(work),
             flops=pairs * 2.0 * work.sizes[0] + (1.0 - kept / _tiles(work)) * values,
             traffic=float(kept),
             setup=values,
@@ -96,8 +97,16 @@ class Sharded(Strategy):
         keep, budget = (getattr(self.inner, name, None) for name in ("keep", "memory"))
         if not self.inner.reads_tiles or keep is not None:
             return every if keep is None else min(int(keep), every)
-        free = SHARE * memory.available(work.device) + work.resident if budget is None else budget
-        return min(max(0, int(free - common(work).bytes - tile_bytes(work) - PASSED * work.sample_bytes)), every)
+        needed = common(work).bytes + tile_bytes(work) + _passed_bytes(work)
+        if budget is None:
+            budget = SHARE * memory.available(work.device) / processes_on(work.device) + work.resident
+        elif budget < needed and collectives.current() is not None:
+            # The budget is that of a fit: afterwards a process that has all samples may need more.
+            raise memory.NotEnoughMemory(
+                f"memory: each process needs at least {memory.in_bytes(needed)} for {work.n} samples of {work.d} "
+                f"features, got {memory.in_bytes(budget)}"
+            )
+        return min(max(0, int(budget - needed)), every)
 
     def describe(self) -> str:
         """Return a short description."""
@@ -146,6 +155,16 @@ class Sharded(Strategy):
         from drkm.distributed.process_group import withdraw
 
         withdraw(self.group, self.timeout)
+
+
+def _passed_bytes(work: Workload) -> int:
+    """Return the bytes of samples that a process holds besides its own: factors, blocks in transit, at the end all.
+
+    Blocks in transit are as large as those of the process with the most samples.
+    """
+    shards = collectives.current()
+    most = work.n if shards is None else max(shards.counts)
+    return work.item * work.d * (PASSED * most + collectives.samples(work.n) - work.n)
 
 
 def _tiles(work: Workload) -> int:
