@@ -119,8 +119,9 @@ def exact(asked: argparse.Namespace) -> None:
     for n in asked.n:
         for processes in asked.processes:
             product = form(n, processes, asked.d, width, item)
-            # With the Krylov basis and its image.
+            # With the Krylov basis and its image, and the samples of all, which each process has at the end.
             held = product.held + item * n / processes * 2 * KRYLOV_BLOCKS * width
+            held += item * (n - n / processes) * asked.d
             # In tiles, one process forms half of the n² values, and P processes divide these among them.
             computing, passing = (asked.pair or pair) * n**2 / processes, product.passed / asked.bandwidth
             # Blocks travel while others are used, so that the shorter of the two times is hidden.

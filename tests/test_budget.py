@@ -70,6 +70,8 @@ def test_tiles_of_another_bandwidth_take_the_memory_of_those_before():
     assert torch.equal(other.matmul(A), TiledGram(RBF(3.0), U, 0, rows=7).matmul(A))
     assert other._tiles._pool.data_ptr() == place
     assert torch.equal(gram.matmul(A), TiledGram(RBF(2.0), U, 0, rows=7).matmul(A))
+    # Its samples are where a kernel of distances wants them.
+    assert gram.with_kernel(Polynomial()) is None
 
 
 def test_pre_images_take_the_memory_of_kept_tiles_if_they_need_it_and_are_the_same(X, small_tiles, monkeypatch):

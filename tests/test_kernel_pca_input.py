@@ -294,3 +294,26 @@ def test_an_approximation_as_kernel_takes_the_device_of_the_samples():
         model = KernelPCA(2, kernel=kernel, device="cuda").fit(X)
         assert_same_codes(model, known, NEW, atol=1e-3)
         ConstrDRKM(2, kernel=kernel, device="cuda").fit(X)
+
+
+def test_a_kernel_matrix_that_may_not_be_written_is_left_as_it_is_without_a_copy():
+    K = X @ X.T
+    K.flags.writeable = False
+    parameters = {"kernel": "precomputed", "copy_X": False}
+    model, known = KernelPCA(2, **parameters).fit(K), sklearn.decomposition.KernelPCA(2, **parameters).fit(K)
+    np.testing.assert_array_equal(K, X @ X.T)
+    assert_same_codes(model, known, K)
+
+
+def test_one_row_or_column_may_run_backwards_in_memory():
+    column = X[:, :1]
+    model, expected = (KernelPCA(1, kernel="rbf").fit(samples) for samples in (column[:, ::-1], column))
+    np.testing.assert_array_equal(model.transform(column[:1][::-1]), expected.transform(column[:1]))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint64])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "sigmoid"])
+def test_the_number_of_components_may_be_of_any_kind_of_integer(kernel, kind):
+    many = np.random.RandomState(2).randn(300, 4)
+    model, expected = (KernelPCA(count, kernel=kernel, random_state=0).fit(many) for count in (kind(3), 3))
+    np.testing.assert_array_equal(model.eigenvalues_, expected.eigenvalues_)

@@ -415,13 +415,17 @@ class ConstrDRKM(PointMethods, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         # Derived attributes are recomputed on loading, so that a pickle is about as large as a model file.
-        made = ("_inference", "codes_", "kernels_", "history_", "multipliers_")
+        made = {"_inference", "codes_", "kernels_", "history_", "multipliers_"}
+        if "fitted_" in vars(self) and self.fitted_.is_shared:
+            # What needs the samples of other processes was computed with them.
+            made.remove("_inference")
         return {name: value for name, value in super().__getstate__().items() if name not in made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "fitted_" in state:
-            self._inference = Inference(self.fitted_)
+            if "_inference" not in state:
+                self._inference = Inference(self.fitted_)
             like = self.eigenvalues_[0]
             self.codes_ = inputs.write(self._inference.own_codes.clone(), like)
             self.multipliers_ = inputs.write(self.fitted_.multipliers_on_axes, like)

@@ -26,6 +26,8 @@ FITS: list[dict[str, Any]] = [
     {"n_components": [5]},
 ]
 
+NUMBERS = ("multipliers_", "bandwidths", "eigenvalues")
+
 
 def torchrun(processes: int, folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
@@ -48,8 +50,11 @@ def assert_same(folder: Path, number: int, processes: int, options: dict[str, An
         for name in (*COMMON, "history"):
             assert np.array_equal(result[name], found[0][name]), f"{name} of process {rank} differs from the first's"
         assert result["objective_"] == pytest.approx(float(expected["objective_"]), rel=1e-6)
-        for name in ("multipliers_", "bandwidths", "eigenvalues", "encoded", "denoised"):
+        for name in (*NUMBERS, "encoded", "copied", "denoised", "copied_denoised", "shrunk"):
             assert_close(result[name], expected[name], name)
+        if rank == 0:
+            # The first sample of all is the first process's.
+            assert_close(result["moved"], expected["moved"], "moved")
         assert_close(result["codes"], expected["codes"][share(len(X), rank, processes)], "codes")
 
 
@@ -64,13 +69,17 @@ EXACT_FIT = {"n_components": [5], "center": True, "tol": 1e-13}
 def of_two(tmp_path_factory):
     """The results of two processes, started only once, because starting takes longer than their fits."""
     folder = tmp_path_factory.mktemp("two")
-    done = torchrun(2, folder, fits=[{}, {"exact": True, **EXACT_FIT}])
+    done = torchrun(2, folder, fits=[{}, {"exact": True, **EXACT_FIT}, {"encoder": "projection"}])
     assert done.returncode == 0, done.stderr
     return folder
 
 
 def test_two_processes_give_the_result_of_one(of_two):
     assert_same(of_two, 0, 2, {})
+
+
+def test_two_processes_give_the_codes_of_one_by_the_formulas_of_the_paper(of_two):
+    assert_same(of_two, 2, 2, {"encoder": "projection"})
 
 
 def test_two_processes_that_share_exact_operators_give_kernel_pca_to_1e_10(of_two):

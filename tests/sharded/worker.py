@@ -8,6 +8,7 @@ process another tolerance).
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import signal
@@ -54,6 +55,9 @@ def learned(model: ConstrDRKM, new: np.ndarray) -> dict[str, Any]:
     out["bandwidths"] = np.array([kernel.sigma2 for kernel in model.kernels_])
     out["eigenvalues"] = np.concatenate(model.eigenvalues_)
     out["history"] = np.array([[entry["objective"], entry["stationarity"]] for entry in model.history_])
+    again = copy.deepcopy(model)
+    out |= {"copied": again.transform(new), "copied_denoised": again.denoise(new)}
+    out |= {"shrunk": model.denoise(new, shrink=0.3), "moved": model.traverse(1, 0, [0.05], base=0)}
     return out | {"codes": model.codes_, "encoded": model.transform(new), "denoised": model.denoise(new)}
 
 

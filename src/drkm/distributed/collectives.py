@@ -29,6 +29,8 @@ class Shards(Protocol):
     counts: Sequence[int]
     #: rank of this process
     rank: int
+    #: number of processes on this machine, which share its memory
+    neighbours: int
     #: whether this process was asked to stop, which `agreed` tells the others
     interrupted: bool
 
@@ -91,6 +93,12 @@ def samples(rows: int) -> int:
     """Return the number of all samples, given this process's number of rows."""
     shards = current()
     return rows if shards is None else sum(shards.counts)
+
+
+def neighbours() -> int:
+    """Return how many processes share the memory of this machine, with this one."""
+    shards = current()
+    return 1 if shards is None else shards.neighbours
 
 
 def offset() -> int:

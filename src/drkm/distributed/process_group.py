@@ -6,7 +6,9 @@ import logging
 import os
 import re
 import signal
+import socket
 import threading
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -71,7 +73,10 @@ class ProcessShards:
             # It has our timeout, and closing it after a failure tells the others in any state.
             backend = "nccl" if device.type == "cuda" else "gloo"
             self._group = self._carefully(dist.new_group, timeout=timedelta(seconds=timeout), backend=backend)
-        self.counts: Sequence[int] = self.gather(torch.tensor([rows]), [1] * self.size).tolist()
+        machine = zlib.crc32(socket.gethostname().encode())
+        everyone = self.gather(torch.tensor([[rows, machine]]), [1] * self.size)
+        self.counts: Sequence[int] = everyone[:, 0].tolist()
+        self.neighbours = int((everyone[:, 1] == machine).sum())
         if WITHDRAWN in self.counts:
             self.close()
             other = self.counts.index(WITHDRAWN)
@@ -96,11 +101,16 @@ class ProcessShards:
 
     def gather(self, own: Tensor, counts: Sequence[int]) -> Tensor:
         """Return the rows of all processes, given how many each has."""
-        padded = torch.zeros(max(counts), *own.shape[1:], dtype=own.dtype, device=self.device)
-        padded[: len(own)] = own.to(self.device)
-        parts = [torch.empty_like(padded) for _ in counts]
-        self._exchange(dist.all_gather, parts, padded)
-        return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)]).to(own.device)
+        # Into their places: samples of all processes may take more memory than all that a process has of its own.
+        out = torch.empty(sum(counts), *own.shape[1:], dtype=own.dtype, device=self.device)
+        parts = list(out.split(list(counts)))
+        if len(set(counts)) == 1:
+            self._exchange(dist.all_gather, parts, own.to(self.device).contiguous())
+            return out.to(own.device)
+        parts[self.rank].copy_(own)
+        for source, part in zip(dist.get_process_group_ranks(self._group), parts, strict=True):
+            self._exchange(dist.broadcast, part, src=source)
+        return out.to(own.device)
 
     def ring(self, own: Tensor, blocks: int) -> Iterator[Tensor]:
         """Yield the rows of so many processes, starting with this one; each block is passed on while it is used."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 
+import torch
 from torch import Tensor
 
+from drkm.distributed import collectives
 from drkm.files.rows import Rows
 from drkm.gram.base import NAMES, Gram, MovingGram, Strategy
 from drkm.gram.cost import Cost, Workload
@@ -78,11 +80,18 @@ def check(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:
     """Return what `settle` returns, without logging; raise `NotEnoughMemory` if it does not fit."""
     chosen = strategy.settle(work)
     cost = chosen.cost(work)
-    needed = cost.bytes - work.resident
+    processes = processes_on(work.device) if strategy.shares else 1
+    needed = (cost.bytes - work.resident) * processes
     if not memory.fits(needed, work.device):
-        what = f"gram: {chosen.describe()} for {work.n} samples"
+        each = f" in each of {processes} processes on this machine" if processes > 1 else ""
+        what = f"gram: {chosen.describe()} for {work.n} samples{each}"
         memory.require(needed, work.device, what, _what_fits(work))
     return chosen, cost
+
+
+def processes_on(device: torch.device) -> int:
+    """Return how many processes share the memory of a device: on a CPU all on this machine, on a GPU one."""
+    return collectives.neighbours() if device.type == "cpu" else 1
 
 
 def _what_fits(work: Workload) -> str:

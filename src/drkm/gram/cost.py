@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from drkm.distributed import collectives
 from drkm.files.rows import pass_bytes
 from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
@@ -206,6 +207,11 @@ def batch_numbers(n: int, components: int) -> int:
 def batch_rows(n: int, components: int) -> int:
     """Return how many new points are encoded at once; each needs a few rows of n kernel values and some Hessians."""
     return max(1, min(BATCH_ROWS, batch_numbers(n, components) // (3 * n + 8 * components**2)))
+
+
+def gathered_bytes(work: Workload) -> int:
+    """Return the bytes of the samples of all other processes, which each has at the end of an exact fit."""
+    return work.item * work.d * (collectives.samples(work.n) - work.n)
 
 
 def swept_pairs(below: int, own: int) -> float:

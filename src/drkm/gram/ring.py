@@ -86,6 +86,7 @@ class RingRows(RingGram):
             return None
         other = RingRows(kernel, self._samples, self._keep, self._rows)
         other._own, other._tiles = own, self._tiles.emptied()
+        self._is_filled = False
         return other
 
     @property

@@ -14,7 +14,7 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.gram import fused, split
 from drkm.gram.base import Gram
-from drkm.gram.cost import Workload, start_width
+from drkm.gram.cost import Workload, gathered_bytes, start_width
 from drkm.gram.ring import RingGram
 from drkm.gram.split import SplitGram
 from drkm.kernels import Kernel
@@ -85,9 +85,10 @@ def ring_split(kernel: Kernel, points: Tensor, *, wanted: bool = True) -> RingSp
 
 
 def product_bytes(work: Workload) -> int:
-    """Return the bytes of the halves of this process's points, and of what a product needs besides them."""
+    """Return the bytes of the halves of a process's points, of what a product needs, and of all points at the end."""
     shards = collectives.current()
     most = work.n if shards is None else max(shards.counts)
     passed = PASSED * most * (work.d + start_width(work.components)) * work.item
     splitting = SPLITTING * min(most, split.SPLIT_ROWS) * work.d
-    return passed + split.halves_bytes(work.n, work.d) + split.halves_bytes(most, work.d) + splitting
+    halves = split.halves_bytes(work.n, work.d) + split.halves_bytes(most, work.d)
+    return passed + halves + splitting + gathered_bytes(work)

@@ -16,8 +16,9 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.gram import fused, split
+from drkm.gram.auto import processes_on
 from drkm.gram.base import Gram, MovingGram, Strategy, register
-from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
+from drkm.gram.cost import Cost, Workload, common, first_of_features, gathered_bytes, pair_flops
 from drkm.gram.fused import Fused
 from drkm.gram.ring import RingGram, RingRows, own_entries, shared_entries
 from drkm.gram.ring_split import product_bytes, ring_split
@@ -79,7 +80,10 @@ class Sharded(Strategy):
         if not (self.inner.is_exact and self.inner.reads_tiles and work.first_is_pairwise):
             return self
         tiles = Tiled(getattr(self.inner, "memory", None), keep=self._kept(work))
-        return replace(self, inner=Split(tiles) if self._recomputes(work) else tiles)
+        if self._recomputes(work):
+            return replace(self, inner=Split(tiles))
+        self._check_budget(work)
+        return replace(self, inner=tiles)
 
     def cost(self, work: Workload) -> Cost:
         """Return the cost of this process's rows."""
@@ -96,7 +100,7 @@ class Sharded(Strategy):
         kept = self._kept(work)
         values = pairs / 2 * pair_flops(work.d)
         return base.plus(
-            bytes=kept + tile_bytes(work) + PASSED * work.sample_bytes,
+            bytes=kept + tile_bytes(work) + _passed_bytes(work),
             flops=pairs * 2.0 * work.sizes[0] + (1.0 - kept / _tiles(work)) * values,
             traffic=float(kept),
             setup=values,
@@ -108,8 +112,19 @@ class Sharded(Strategy):
         keep, budget = (getattr(self.inner, name, None) for name in ("keep", "memory"))
         if not self.inner.reads_tiles or keep is not None:
             return every if keep is None else min(int(keep), every)
-        free = SHARE * memory.available(work.device) + work.resident if budget is None else budget
-        return min(max(0, int(free - common(work).bytes - tile_bytes(work) - PASSED * work.sample_bytes)), every)
+        if budget is None:
+            budget = SHARE * memory.available(work.device) / processes_on(work.device) + work.resident
+        return min(max(0, int(budget - _least_bytes(work))), every)
+
+    def _check_budget(self, work: Workload) -> None:
+        """Raise an error if the budget of a process is too small even if it keeps nothing."""
+        budget, needed = getattr(self.inner, "memory", None), _least_bytes(work)
+        # The budget is that of a fit: afterwards a process that has all samples may need more.
+        if budget is not None and budget < needed and collectives.current() is not None:
+            raise memory.NotEnoughMemory(
+                f"memory: each process needs at least {memory.in_bytes(needed)} for {work.n} samples of {work.d} "
+                f"features, got {memory.in_bytes(budget)}"
+            )
 
     def _recomputes(self, work: Workload) -> bool:
         """Whether K_1 is recomputed on tensor cores, by the rule of one GPU, unless the caller says what to keep."""
@@ -168,6 +183,21 @@ class Sharded(Strategy):
         from drkm.distributed.process_group import withdraw
 
         withdraw(self.group, self.timeout)
+
+
+def _least_bytes(work: Workload) -> int:
+    """Return the bytes that a process needs if it keeps no tile of K_1."""
+    return common(work).bytes + tile_bytes(work) + _passed_bytes(work)
+
+
+def _passed_bytes(work: Workload) -> int:
+    """Return the bytes of samples that a process holds besides its own: factors, blocks in transit, at the end all.
+
+    Blocks in transit are as large as those of the process with the most samples.
+    """
+    shards = collectives.current()
+    most = work.n if shards is None else max(shards.counts)
+    return work.item * work.d * PASSED * most + gathered_bytes(work)
 
 
 def _tiles(work: Workload) -> int:

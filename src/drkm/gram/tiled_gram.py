@@ -91,7 +91,8 @@ class TiledGram(Gram):
 
     def with_kernel(self, kernel: Kernel) -> TiledGram | None:
         """Return the operator of another kernel at the same points, which reuses the memory of the kept tiles."""
-        if not isinstance(kernel, Pairwise):
+        # Points around 0 serve kernels of distances only.
+        if not isinstance(kernel, Pairwise) or kernel.is_isotropic != self.kernel.is_isotropic:
             return None
         other = copy.copy(self)
         other.kernel, other._tiles = kernel, self._tiles.emptied()

@@ -39,7 +39,7 @@ def start(value: Any, points: Tensor | Rows, like: Tensor) -> Tensor | Rows:
 
 def sample_row(base: Any, inference: Inference) -> int | None:
     """Return the row of the training sample to move from: by default the most typical one; None for a new point."""
-    known = inference.encoded_samples()
+    known = inference.encoded_samples
     if base is None:
         return typical_row(known, inference.fitted)
     if not isinstance(base, int | np.integer) or isinstance(base, bool):

@@ -20,7 +20,7 @@ from drkm.inference.encoder import Encoding, ProjectionEncoder, StationaryEncode
 from drkm.inference.first_gram import FirstGram, energy_of
 from drkm.inference.kernel_projection import KernelProjection
 from drkm.inference.preimage import PreImage, default_method, preimage, preimage_by, prepared_search
-from drkm.inference.subspace import Components, component_sums, components_of
+from drkm.inference.subspace import Components, component_lengths, component_sums, components_of
 from drkm.machine.memory import NotEnoughMemory
 from drkm.machine.threads import one_thread
 from drkm.problem.energy import workload
@@ -67,8 +67,10 @@ class Inference:
         if formed is not None:
             self._gram = FirstGram(fitted, formed)
             if fitted.kernels[0].is_explicit:
-                _ = self.encoder, self._sums
-            if not fitted.is_shared:
+                _ = self.encoder, self._sums, self._lengths
+            if fitted.is_shared:
+                _ = self.encoded_samples
+            else:
                 self._gram.release()
 
     @cached_property
@@ -131,8 +133,14 @@ class Inference:
         with self._threads(len(self.codes)):
             return component_sums(self.fitted, self._gram, self.codes)
 
+    @cached_property
+    def _lengths(self) -> Tensor | None:
+        """Inner products of the columns of the codes over all samples, by which components are shrunk."""
+        return None if self._sums is None else component_lengths(self.fitted, self.codes)
+
+    @cached_property
     def encoded_samples(self) -> Tensor:
-        """Return the codes of the training samples from the encoder; with the paper's formulas they differ from H."""
+        """Codes of the training samples from the encoder; with the paper's formulas they differ from H."""
         if not isinstance(self.encoder, ProjectionEncoder):
             return self.codes
         first = self.fitted.slices[0]
@@ -221,7 +229,7 @@ class Inference:
     @cached_property
     def density(self) -> CodeDensity:
         """The density from which new codes are drawn, fitted when it is first needed."""
-        return CodeDensity(self.encoded_samples())
+        return CodeDensity(self.encoded_samples)
 
     def batches(self, m: int) -> list[slice]:
         """Return slices of m rows to process together; a GPU needs large batches, or it waits for its launches."""
@@ -276,8 +284,9 @@ class Inference:
     ) -> Components:
         columns = list(columns)
         sums = None if self._sums is None else self._sums[:, [*columns, -1]]
+        lengths = None if self._lengths is None else self._lengths[columns][:, columns]
         H = self.codes[:, columns]
-        return components_of(self.fitted, self._gram, H, sums, samples, normalized=normalized, shrink=shrink)
+        return components_of(self.fitted, self._gram, H, sums, lengths, samples, normalized=normalized, shrink=shrink)
 
     @property
     def _method(self) -> str:

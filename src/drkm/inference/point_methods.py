@@ -178,7 +178,7 @@ class PointMethods(TransformerMixin):
         grid = parameters.grid("values", values).to(self._inference.codes)
         row = arguments.sample_row(base, self._inference)
         if row is not None:
-            codes, like = self._inference.encoded_samples()[row], self._like_fit()
+            codes, like = self._inference.encoded_samples[row], self._like_fit()
         else:
             like = arguments.one_point(base, self.n_features_in_)
             encoding = self._inference.encode(self._read(like))

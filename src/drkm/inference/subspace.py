@@ -300,6 +300,12 @@ def component_sums(fitted: FittedModel, gram: FirstGram, H: Tensor) -> Tensor | 
     return feature_sums(gram.uncentered, kernel, fitted.X, block)
 
 
+def component_lengths(fitted: FittedModel, H: Tensor) -> Tensor:
+    """Return HᵀH over all samples, of centred H if the features are."""
+    coefficients = _centered(fitted, H)
+    return collectives.total(coefficients.T @ coefficients)
+
+
 def _centered(fitted: FittedModel, H: Tensor) -> Tensor:
     return centered(H) if fitted.center else H
 
@@ -309,6 +315,7 @@ def components_of(
     gram: FirstGram,
     H: Tensor,
     sums: Tensor | None,
+    lengths: Tensor | None,
     X: Tensor | Rows,
     *,
     normalized: bool = True,
@@ -316,16 +323,14 @@ def components_of(
 ) -> Components:
     """Return components of a fitted model, for new points in the format of `drkm.gram.Cross`.
 
-    `sums` are the columns of `component_sums` that belong to H, and X the training points. The feature space of a
-    Nyström approximation is the span of the landmarks in that of the kernel itself: components become coefficients over
-    landmarks, and pre-images are found with the kernel itself, without the samples.
+    `sums` and `lengths` are the parts of `component_sums` and `component_lengths` that belong to H, and X the training
+    points. The feature space of a Nyström approximation is the span of the landmarks in that of the kernel itself:
+    components become coefficients over landmarks, and pre-images are found with the kernel itself, without the samples.
     """
     kernel, center = fitted.kernels[0], fitted.center
     if sums is None:
         return Components(kernel, X, H, center=center, normalized=normalized, gram=gram.uncentered, shrink=shrink)
     if isinstance(kernel, NystroemFeatures):
-        coefficients = _centered(fitted, H)
-        lengths = collectives.total(coefficients.T @ coefficients)
         return on_landmarks(kernel, sums, center=center, normalized=normalized, shrink=shrink, lengths=lengths)
     if fitted.is_shared:
         raise ValueError(

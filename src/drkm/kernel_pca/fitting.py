@@ -11,7 +11,7 @@ from torch import Tensor
 
 from drkm.kernel_pca import inverse, precision, samples
 from drkm.kernel_pca.choice import KernelChoice
-from drkm.kernel_pca.parameters import is_auto, kernel_choice, learns_inverse
+from drkm.kernel_pca.parameters import component_count, is_auto, kernel_choice, learns_inverse
 from drkm.kernel_pca.samples import Given
 from drkm.kernels import Kernel
 from drkm.problem.eigen_options import EigenOptions
@@ -56,10 +56,12 @@ def _by_scikit_learn(
     # What numpy would warn of is refused in the next lines; a sum holds no second matrix.
     with np.errstate(over="ignore", invalid="ignore"):
         K = np.asarray(choice.scikit(choice.gamma_of(kept.shape[1]))(kept))
+        # It is centred in place; a given one may be read-only, as that of a data frame is.
+        K = np.require(K, requirements="W")
         is_finite = np.isfinite(K.sum())
     if not is_finite:
         raise ValueError(f"kernel: {kernel!r} has values on these samples that are NaN or infinite")
-    found = kernel_components.of_matrix(K, chosen["n_components"], options, keep_zeros=_keeps_zeros(chosen))
+    found = kernel_components.of_matrix(K, component_count(chosen), options, keep_zeros=_keeps_zeros(chosen))
     return kept, found if asked is None else found.to(asked)
 
 
@@ -91,8 +93,8 @@ def _by_torch(
     strategy = parameters.strategy(chosen["gram"])
     if strategy.shares:
         raise ValueError(f"gram: {chosen['gram']!r} shares samples among processes: use ConstrDRKM(center=True)")
-    keeps_zeros = _keeps_zeros(chosen)
-    found = kernel_components.of_samples(X, kernel, chosen["n_components"], options, strategy, keep_zeros=keeps_zeros)
+    count, keeps_zeros = component_count(chosen), _keeps_zeros(chosen)
+    found = kernel_components.of_samples(X, kernel, count, options, strategy, keep_zeros=keeps_zeros)
     return X, found
 
 

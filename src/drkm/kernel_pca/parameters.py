@@ -20,8 +20,7 @@ PREIMAGES = (None, "ridge", *SEARCHES)
 
 def check(chosen: Mapping[str, Any]) -> None:
     """Check all parameters but those of `eigen_options`, `gram`, `device` and `dtype`."""
-    if chosen["n_components"] is not None:
-        checks.integer("n_components", chosen["n_components"], 1)
+    component_count(chosen)
     _check_kernel(chosen)
     for name in ("gamma", "degree", "alpha"):
         if chosen[name] is not None or name != "gamma":
@@ -37,11 +36,17 @@ def eigen_options(chosen: Mapping[str, Any]) -> EigenOptions:
     tol, max_iter, power = (chosen[name] for name in ("tol", "max_iter", "iterated_power"))
     checks.number("tol", tol, positive=False)
     if max_iter is not None:
-        checks.integer("max_iter", max_iter, 1)
+        max_iter = checks.integer("max_iter", max_iter, 1)
     if not is_auto(power):
-        checks.integer("iterated_power", power, 0)
+        power = checks.integer("iterated_power", power, 0)
     solver = one_of("eigen_solver", chosen["eigen_solver"], SOLVERS)
     return EigenOptions(solver, tol, max_iter, power, checks.random_state(chosen["random_state"]))
+
+
+def component_count(chosen: Mapping[str, Any]) -> int | None:
+    """Return the number of components, as an integer of Python: products with a short one of numpy would overflow."""
+    count = chosen["n_components"]
+    return None if count is None else checks.integer("n_components", count, 1)
 
 
 def _check_kernel(chosen: Mapping[str, Any]) -> None:

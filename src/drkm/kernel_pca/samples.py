@@ -106,4 +106,6 @@ def as_tensor(samples: Any) -> Tensor:
     """Return samples as a tensor, without a copy where possible; integers of a tensor keep their small type."""
     if isinstance(samples, Tensor):
         return samples
-    return torch.from_numpy(np.require(samples, requirements=["C", "W"]))
+    rows = np.require(samples, requirements=["C", "W"])
+    # Any stride is contiguous along one row or column, also the negative one of X[::-1], which torch refuses.
+    return torch.from_numpy(rows if min(rows.strides) >= 0 else rows.copy())
