@@ -66,6 +66,10 @@ class RingRows(RingGram):
         self._all_kept = not collectives.agreed((own + shared) * item > keep)
         self._is_filled = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The tiles of a copy are not kept.
+        return vars(self) | {"_is_filled": False}
+
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
         A = A.contiguous()
