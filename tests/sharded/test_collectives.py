@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import pytest
 import torch
@@ -128,13 +129,14 @@ class TestRing:
             # A budget that is enough for some processes and not for others.
             gram = RingRows(RBF(3.0), X, share * 8 * n * max(counts), rows=5)
             first, second = gram.matmul(A), gram.matmul(A)
-            wider = gram.with_kernel(RBF(6.0))
-            return first, second, wider.matmul(A), wider.matmul(A), gram.matmul(A)
+            copied, wider = pickle.loads(pickle.dumps(gram)), gram.with_kernel(RBF(6.0))
+            return first, second, copied.matmul(A), wider.matmul(A), wider.matmul(A), gram.matmul(A)
 
         found = zip(*in_shards(counts, work, X, A), strict=True)
-        first, second, wider, again, last = (together(part) for part in found)
+        first, second, third, wider, again, last = (together(part) for part in found)
         close(first, RBF(3.0)(X, X) @ A)
         assert torch.equal(first, second)
+        assert torch.equal(first, third)
         assert torch.equal(first, last)
         close(wider, RBF(6.0)(X, X) @ A)
         assert torch.equal(wider, again)
