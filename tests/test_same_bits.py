@@ -19,7 +19,7 @@ import pytest
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
-from drkm import ConstrDRKM, load
+from drkm import ConstrDRKM, KernelPCA, load
 from drkm.files.rows import Rows
 from drkm.inputs.samples import as_row
 from drkm.kernels import RBF
@@ -102,6 +102,15 @@ def test_kernel_pca_of_samples_in_any_layout_is_the_same(kernel, center):
     for name, samples in layouts(X):
         found = fit(samples, **options)
         assert_same([found.codes_, found.eigenvalues_[0]], [expected.codes_, expected.eigenvalues_[0]], name)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "cosine"])
+def test_codes_of_few_points_are_the_same_for_arrays_frames_and_tensors(kernel, dtype):
+    model = KernelPCA(4, kernel=kernel, gamma=0.02).fit(X.astype(dtype))
+    expected = model.transform(NEW.astype(dtype))
+    for name, given in layouts(NEW.astype(dtype)):
+        assert_same([model.transform(given)], [expected], name)
 
 
 CALLS: dict[str, Callable[[ConstrDRKM, object], object]] = {

@@ -94,7 +94,7 @@ class TestChoice:
     def chosen(self, **more):
         return grams.by_name("auto").settle(work(**more))
 
-    def test_auto_is_dense_while_that_fits_and_tiled_beyond(self, machine):
+    def test_auto_is_dense_for_one_tile_and_tiled_beyond(self, machine):
         machine(4e9)
         assert type(self.chosen(n=1000)) is Dense
         assert type(self.chosen(n=100_000)) is Tiled

@@ -35,7 +35,7 @@ def test_what_each_process_needs_has_to_be_available_for_all(monkeypatch):
     needed = in_shards((500, 500), lambda rows: Sharded(Dense()).cost(work_of(rows)).bytes, samples(1000))
     monkeypatch.setattr(memory, "TRIFLE", 0)
     monkeypatch.setattr(memory, "available", lambda device: 1.5 * max(needed))
-    with pytest.raises(NotEnoughMemory, match="for 500 samples in each of 2 processes on this machine needs"):
+    with pytest.raises(NotEnoughMemory, match="in each of 2 processes on this machine, all together, needs"):
         in_shards((500, 500), lambda rows: check(Sharded(Dense()), work_of(rows)), samples(1000))
 
 

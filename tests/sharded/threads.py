@@ -18,7 +18,7 @@ class ThreadShards:
 
     def __init__(self, counts: Sequence[int], rank: int, board: list[Any], barrier: threading.Barrier):
         self.counts, self.rank, self.interrupted = list(counts), rank, False
-        self.neighbours = len(self.counts)
+        self.processes_here = len(self.counts)
         self._board, self._barrier = board, barrier
         #: numbers that were passed around
         self.passed = 0

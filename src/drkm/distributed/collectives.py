@@ -30,7 +30,7 @@ class Shards(Protocol):
     #: rank of this process
     rank: int
     #: number of processes on this machine, which share its memory
-    neighbours: int
+    processes_here: int
     #: whether this process was asked to stop, which `agreed` tells the others
     interrupted: bool
 
@@ -95,10 +95,10 @@ def samples(rows: int) -> int:
     return rows if shards is None else sum(shards.counts)
 
 
-def neighbours() -> int:
-    """Return how many processes share the memory of this machine, with this one."""
+def processes_on(device: torch.device) -> int:
+    """Return how many processes share the memory of a device: on a CPU all of this machine, on a GPU one."""
     shards = current()
-    return 1 if shards is None else shards.neighbours
+    return 1 if shards is None or device.type != "cpu" else shards.processes_here
 
 
 def offset() -> int:
@@ -119,8 +119,8 @@ def gather(A: Tensor, most: int | None = None) -> Tensor:
 def ring(own: Tensor, blocks: int | None = None) -> Iterator[tuple[slice, Tensor]]:
     """Yield the rows of every process with their places among all samples, from those of this process on.
 
-    No process holds more than two blocks besides its own: each passes on what it receives. All processes must consume
-    all blocks, or the same number of them.
+    No process holds more than three blocks besides its own: one in use, which it passes on, one that arrives, and the
+    last one that it sent. All processes must consume all blocks, or the same number of them.
     """
     shards = current()
     if shards is None:

@@ -73,10 +73,11 @@ class ProcessShards:
             # It has our timeout, and closing it after a failure tells the others in any state.
             backend = "nccl" if device.type == "cuda" else "gloo"
             self._group = self._carefully(dist.new_group, timeout=timedelta(seconds=timeout), backend=backend)
+        # Processes with one host name share its memory; a number can be exchanged.
         machine = zlib.crc32(socket.gethostname().encode())
         everyone = self.gather(torch.tensor([[rows, machine]]), [1] * self.size)
         self.counts: Sequence[int] = everyone[:, 0].tolist()
-        self.neighbours = int((everyone[:, 1] == machine).sum())
+        self.processes_here = int((everyone[:, 1] == machine).sum())
         if WITHDRAWN in self.counts:
             self.close()
             other = self.counts.index(WITHDRAWN)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 
-import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
@@ -20,7 +19,7 @@ from drkm.machine import memory
 
 log = logging.getLogger("drkm.gram")
 
-#: strategies that "auto" tries on each kind of device: the exact ones, the fastest first
+#: strategies that "auto" tries on each kind of device, where tiles are not faster: the exact ones, the fastest first
 ORDER: dict[str, tuple[type[Strategy], ...]] = {"cpu": (Dense, Tiled), "cuda": (Fused, Dense, Tiled)}
 #: share of the available memory that a strategy may need to be chosen; an explicit choice may use all of it
 SHARE = 0.7
@@ -53,7 +52,7 @@ class Auto(Strategy):
 
 def _order(work: Workload) -> tuple[type[Strategy], ...]:
     if work.device.type == "cpu" and work.first_is_pairwise and not work.on_disk and work.n > tile_rows(work.device):
-        # Tiles hold half of K_1, all of it if there is room, and their products take two thirds of the time.
+        # Kept tiles are one half of K_1, and products with them take half to all of the time of those with K_1.
         return (Tiled,)
     return ORDER.get(work.device.type, ORDER["cpu"])
 
@@ -80,21 +79,18 @@ def check(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:
     """Return what `settle` returns, without logging; raise `NotEnoughMemory` if it does not fit."""
     chosen = strategy.settle(work)
     cost = chosen.cost(work)
-    processes = processes_on(work.device) if strategy.shares else 1
+    processes = collectives.processes_on(work.device) if strategy.shares else 1
     needed = (cost.bytes - work.resident) * processes
     if not memory.fits(needed, work.device):
-        each = f" in each of {processes} processes on this machine" if processes > 1 else ""
+        each = f" in each of {processes} processes on this machine, all together," if processes > 1 else ""
         what = f"gram: {chosen.describe()} for {work.n} samples{each}"
-        memory.require(needed, work.device, what, _what_fits(work))
+        memory.require(needed, work.device, what, _what_fits(work, strategy.shares))
     return chosen, cost
 
 
-def processes_on(device: torch.device) -> int:
-    """Return how many processes share the memory of a device: on a CPU all on this machine, on a GPU one."""
-    return collectives.neighbours() if device.type == "cpu" else 1
-
-
-def _what_fits(work: Workload) -> str:
+def _what_fits(work: Workload, shares: bool) -> str:
+    if shares:
+        return "take more machines, fewer samples, or gram=drkm.gram.Sharded(Nystroem(m))"
     for other in (kind() for kind in NAMES.values()):
         if other.serves(work):
             settled = other.settle(work)

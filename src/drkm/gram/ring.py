@@ -12,7 +12,7 @@ from drkm.distributed import collectives
 from drkm.files.rows import slices
 from drkm.gram.sweep import SweptGram
 from drkm.gram.tiled_gram import TiledGram, entries_of_half
-from drkm.gram.tiles import KeptTiles, Side, aligned_entries, form, multiply, tile_rows
+from drkm.gram.tiles import KeptTiles, Strip, aligned_entries, form, multiply, tile_rows
 from drkm.kernels import Pairwise
 from drkm.machine.threads import ShareOut, workers
 
@@ -21,7 +21,8 @@ class RingGram(SweptGram):
     """This process's rows of the Gram matrix of a pairwise kernel at the points of all processes.
 
     For every product each process passes its points and its rows of the block to the next one, until every block has
-    visited every process. A process holds three blocks of points. With one process this is a plain sweep.
+    visited every process. A process holds its own points, a block that it uses, one that arrives and the last one that
+    it sent. With one process this is a plain sweep.
     """
 
     def _around(self, *blocks: Tensor) -> Iterator[tuple[slice, Tensor, tuple[Tensor, ...]]]:
@@ -67,15 +68,15 @@ class RingRows(RingGram):
         self._is_filled = False
 
     def __getstate__(self) -> dict[str, Any]:
-        # The tiles of a copy are not kept.
+        # A copy forms its tiles again, for which it needs the points of others.
         return vars(self) | {"_is_filled": False}
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
         A = A.contiguous()
-        out, own = self._own.matmul(A), Side.of(A)
+        out, own = self._own.matmul(A), Strip.of(A)
         for ahead, (mine, theirs, points, B) in enumerate(self._shares(A), start=1):
-            other = Side.of(B)
+            other = Strip.of(B)
             with workers(A.device) as share_out:
                 for upper, lower, tile in self._each_tile(ahead, mine, theirs, points, A, share_out):
                     multiply(tile, own[upper], other[lower], share_out)

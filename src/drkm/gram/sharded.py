@@ -16,7 +16,6 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.gram import fused, split
-from drkm.gram.auto import processes_on
 from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import Cost, Workload, common, first_of_features, gathered_bytes, pair_flops
 from drkm.gram.fused import Fused
@@ -113,7 +112,7 @@ class Sharded(Strategy):
         if not self.inner.reads_tiles or keep is not None:
             return every if keep is None else min(int(keep), every)
         if budget is None:
-            budget = SHARE * memory.available(work.device) / processes_on(work.device) + work.resident
+            budget = SHARE * memory.available(work.device) / collectives.processes_on(work.device) + work.resident
         return min(max(0, int(budget - _least_bytes(work))), every)
 
     def _check_budget(self, work: Workload) -> None:
@@ -159,7 +158,8 @@ class Sharded(Strategy):
             X = in_memory(points)
             # Processes with unequal memory may have settled differently.
             recomputed = ring_split(kernel, X, wanted=isinstance(self.inner, Split))
-            keep = getattr(self.inner.tiles if isinstance(self.inner, Split) else self.inner, "keep", None)
+            tiles = self.inner.tiles if isinstance(self.inner, Split) else self.inner
+            keep = getattr(tiles, "keep", None)
             return recomputed or RingRows(kernel, X, math.inf if keep is None else keep)
         return self.inner.fixed(kernel, points)
 

@@ -19,7 +19,7 @@ from drkm.files.rows import Rows, mean_row, slices
 from drkm.gram.base import Gram
 from drkm.gram.cost import Workload, start_width
 from drkm.gram.sweep import parameter_sum
-from drkm.gram.tiles import LANE_NUMBERS, KeptTiles, Side, aligned_entries, form, lanes, multiply, tile_rows
+from drkm.gram.tiles import LANE_NUMBERS, KeptTiles, Strip, aligned_entries, form, lanes, multiply, tile_rows
 from drkm.kernels import Kernel, Pairwise
 from drkm.machine.threads import ShareOut, one_after_the_other, workers
 
@@ -55,7 +55,7 @@ class TiledGram(Gram):
         """Return KA."""
         places = list(combinations_with_replacement(self._slices, 2))
         parts = _split(places, lanes(len(places), A.numel(), A.device))
-        sides, factors = Side.several(A, len(parts)), self._factors()
+        sides, factors = Strip.several(A, len(parts)), self._factors()
         with workers(A.device) as share_out:
             # Products with kept tiles need no memory of their own: each part is the work of one thread.
             kept = [lane for lane, part in enumerate(parts) if all(_key(place) in self._tiles for place in part)]
@@ -107,7 +107,7 @@ class TiledGram(Gram):
         """Free the kept tiles if they take more than `keep` bytes, and keep no more from now on."""
         self._tiles.keep_at_most(keep)
 
-    def _add(self, places: Sequence[_Place], side: Side, factors: _Factors, share_out: ShareOut) -> None:
+    def _add(self, places: Sequence[_Place], side: Strip, factors: _Factors, share_out: ShareOut) -> None:
         """Add the products of some tiles; those that are not kept are formed."""
         for upper, lower in places:
 

@@ -105,7 +105,7 @@ class KeptTiles:
 
 
 @dataclass(frozen=True)
-class Side:
+class Strip:
     """Some rows of a block A and of the product with it, each as columns of a wide matrix.
 
     A few rows times a tile: as columns to the right of it they would take a BLAS up to three times as long.
@@ -115,18 +115,18 @@ class Side:
     product: Tensor
 
     @classmethod
-    def of(cls, A: Tensor) -> Side:
+    def of(cls, A: Tensor) -> Strip:
         """Return a block with a product of zero."""
         return cls.several(A, 1)[0]
 
     @classmethod
-    def several(cls, A: Tensor, count: int) -> list[Side]:
+    def several(cls, A: Tensor, count: int) -> list[Strip]:
         """Return one block with several products of zero, which are parts of a sum."""
         rows = A.T.contiguous()
         return [cls(rows, torch.zeros_like(rows)) for _ in range(count)]
 
-    def __getitem__(self, rows: slice) -> Side:
-        return Side(self.block[:, rows], self.product[:, rows])
+    def __getitem__(self, rows: slice) -> Strip:
+        return Strip(self.block[:, rows], self.product[:, rows])
 
     def result(self) -> Tensor:
         """Return the product, in rows again."""
@@ -149,7 +149,7 @@ def form(kernel: Pairwise, left: Tensor, right: Tensor, tile: Tensor, share_out:
     share_out(write, _parts(len(tile), tile.device))
 
 
-def multiply(tile: Tensor, rows: Side, columns: Side | None, share_out: ShareOut) -> None:
+def multiply(tile: Tensor, rows: Strip, columns: Strip | None, share_out: ShareOut) -> None:
     """Add the product of a tile to the side of its rows and to that of its columns; None if these are its rows."""
     _add_product(rows.product, (columns or rows).block, tile.T, share_out)
     if columns is not None:

@@ -12,6 +12,7 @@ from drkm import inputs
 from drkm.inference.kernel_projection import KernelProjection
 from drkm.kernel_pca import precision, samples
 from drkm.kernel_pca.choice import KernelChoice
+from drkm.kernel_pca.results import Results
 from drkm.kernels import entries
 from drkm.persistence.kernel_pca_file import SavedComponents
 from drkm.training.kernel_components import KernelComponents
@@ -19,8 +20,8 @@ from drkm.validation import checks
 from drkm.wording import dtype_name
 
 
-def results(kept: Any, found: KernelComponents, X: Any, choice: KernelChoice) -> tuple[Any, Any, Any, Any, str]:
-    """Return samples, eigenvalues and eigenvectors of a fit, as tensors if X is one, the codes, and their precision."""
+def results(kept: Any, found: KernelComponents, X: Any, choice: KernelChoice) -> Results:
+    """Return the results of a fit, as tensors if X is one."""
     like = X if isinstance(X, Tensor) else None
     is_tensor = isinstance(kept, Tensor)
     kernel = choice.scikit(choice.gamma_of(kept.shape[1])) if found.kernel is None else found.kernel
@@ -30,22 +31,22 @@ def results(kept: Any, found: KernelComponents, X: Any, choice: KernelChoice) ->
     arrays = (np.ascontiguousarray(part) for part in (found.values, found.vectors))
     values, vectors = (inputs.write(torch.from_numpy(part).to(dtype), like) for part in arrays)
     projection = KernelProjection(kernel, points, found.weights, found.shift)
-    return inputs.write(kept, like) if is_tensor else kept, values, vectors, projection, dtype_name(dtype)
+    return Results(inputs.write(kept, like) if is_tensor else kept, values, vectors, projection, dtype_name(dtype))
 
 
-def rebuilt(saved: SavedComponents, choice: KernelChoice) -> tuple[Any, Any, Any, Any, str]:
-    """Return the same of a model in a file."""
+def rebuilt(saved: SavedComponents, choice: KernelChoice) -> Results:
+    """Return the results that a file holds."""
     # Scikit-learn computes its kernels on a CPU, whatever the device of the others.
     device = "cpu" if saved.entry is None else saved.device
     like = torch.empty(0, device=device) if saved.kind_of_array == "torch" else None
     values, vectors = (inputs.write(torch.from_numpy(part), like) for part in (saved.values, saved.vectors))
     if saved.entry is not None:
         X = inputs.write(torch.from_numpy(saved.samples), like)
-        return X, values, vectors, projection(saved), dtype_name(saved.vectors.dtype)
+        return Results(X, values, vectors, projection(saved), dtype_name(saved.vectors.dtype))
     weights, shift = (torch.from_numpy(part) for part in (saved.weights, saved.shift))
     kernel = choice.scikit(choice.gamma_of(saved.samples.shape[1]))
     codes_of_new = KernelProjection(kernel, saved.samples, weights, shift)
-    return saved.samples, values, vectors, codes_of_new, dtype_name(weights.dtype)
+    return Results(saved.samples, values, vectors, codes_of_new, dtype_name(weights.dtype))
 
 
 def projection(saved: SavedComponents) -> KernelProjection:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from drkm.kernels.scikit_learn import ScikitKernel
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "cosine", "precomputed")
+#: our classes of those without parameters
+PLAIN = {"linear": "Linear", "cosine": "Cosine"}
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class KernelChoice:
         exp(-γ‖x-y‖²) is RBF with σ² = 1/(2γ), and (γ x·y + c)^p is Polynomial.
         """
         name = self.kernel
-        if name in ("linear", "cosine"):
-            return name.capitalize(), {}
+        if name in PLAIN:
+            return PLAIN[name], {}
         # For a tiny γ the bandwidth would overflow; all values are then 1.
         if name == "rbf" and gamma > 0 and math.isfinite(0.5 / gamma):
             return "RBF", {"sigma2": 0.5 / gamma}

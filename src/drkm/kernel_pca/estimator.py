@@ -13,12 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from drkm.kernel_pca import codes, parameters
 from drkm.kernel_pca.codes import Codes
+from drkm.kernel_pca.results import Results
 from drkm.machine.threads import one_thread
 from drkm.persistence import kernel_pca_file
 from drkm.persistence.kernel_pca_file import SavedComponents
 from drkm.serving import Projection
 from drkm.validation import checks
 from drkm.validation.samples import restored_on_failure
+from drkm.wording import dtype_name
 
 if TYPE_CHECKING:
     from drkm.inference.kernel_projection import KernelProjection, ProjectionModule
@@ -163,7 +165,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         with restored_on_failure(self), one_thread(samples.are_few(X)):
             rows = codes.read(self, X, reset=True)
             kept, found = fitting.fitted(rows, X, chosen, options)
-            self._set_fitted(*by_torch.results(kept, found, X, parameters.kernel_choice(chosen)))
+            self._set_fitted(by_torch.results(kept, found, X, parameters.kernel_choice(chosen)))
             if learns:
                 self.X_transformed_fit_ = Z = self._training_codes()
                 dtype = self._projection.weights.dtype
@@ -231,11 +233,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if saved.feature_names:
             model.feature_names_in_ = np.asarray(saved.feature_names, dtype=object)
         if saved.kind_of_array == "numpy" and saved.is_served:
-            model._set_fitted(saved.samples, saved.values, saved.vectors, saved, str(saved.vectors.dtype))
+            precision = dtype_name(saved.vectors.dtype)
+            model._set_fitted(Results(saved.samples, saved.values, saved.vectors, saved, precision))
         else:
             from drkm.kernel_pca import by_torch
 
-            model._set_fitted(*by_torch.rebuilt(saved, parameters.kernel_choice(chosen)))
+            model._set_fitted(by_torch.rebuilt(saved, parameters.kernel_choice(chosen)))
         if saved.dual_coef is not None:
             model.X_transformed_fit_, model.dual_coef_ = model._training_codes(), saved.dual_coef
         return model
@@ -274,14 +277,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _projection(self) -> KernelProjection:
         return self._codes.projection
 
-    def _set_fitted(self, X_fit: Any, values: Any, vectors: Any, source: Any, precision: str) -> None:
-        """Set the attributes of a fit, of which `source` gives the codes of new points in this precision."""
+    def _set_fitted(self, found: Results) -> None:
+        """Set the attributes of a fit."""
         chosen = self._parameters()
         # For files: parameters that are set after a fit apply to the next one.
         self._chosen = {name: value for name, value in chosen.items() if name != "device"}
-        self.gamma_ = parameters.kernel_choice(chosen).gamma_of(X_fit.shape[1])
-        self.X_fit_, self.eigenvalues_, self.eigenvectors_ = X_fit, values, vectors
-        self._codes = Codes(source, X_fit.shape[0], precision)
+        self.gamma_ = parameters.kernel_choice(chosen).gamma_of(found.samples.shape[1])
+        self.X_fit_, self.eigenvalues_, self.eigenvectors_ = found.samples, found.values, found.vectors
+        self._codes = Codes(found.source, found.samples.shape[0], found.precision)
         for name in ("dual_coef_", "X_transformed_fit_"):
             if hasattr(self, name):
                 delattr(self, name)
@@ -291,7 +294,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def _kernel_of_codes(self) -> Any:
-        """The kernel of the model, for codes; scikit-learn's own where the caller named it: so is the regression."""
+        """The kernel of the regression on codes: scikit-learn's if the caller gave a name, else that of the model."""
         choice = parameters.kernel_choice(self._chosen)
         is_own = callable(choice.kernel) and self.kernel_.is_of_torch
         return self.kernel_.original if is_own else choice.scikit(self.gamma_)

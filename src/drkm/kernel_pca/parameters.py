@@ -74,13 +74,13 @@ def check_saved(saved: SavedComponents, chosen: Mapping[str, Any]) -> None:
         parameters.strategy(chosen["gram"])
     one_of("dtype", dtype_name(chosen["dtype"]), ("auto", *PRECISIONS))
     choice, n_features = kernel_choice(chosen), saved.samples.shape[1]
-    # The one that an approximation stands for.
-    entry = saved.entry and saved.entry.get("kernel", saved.entry)
+    # Nyström and Fourier features have the kernel that they approximate in their entry.
+    exact = saved.entry and saved.entry.get("kernel", saved.entry)
     if isinstance(choice.kernel, str):
         named = None if checks.is_sparse(saved.samples) else choice.named(choice.gamma_of(n_features))
-        fits = (entry and (entry["type"], entry["parameters"])) == named
+        fits = named == (None if exact is None else (exact["type"], exact["parameters"]))
     else:
-        fits = entry is not None
+        fits = exact is not None
     if not fits:
         raise ValueError("kernel: expected the kernel that the parameters name")
     if learns_inverse(chosen) != (saved.dual_coef is not None):

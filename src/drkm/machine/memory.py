@@ -1,7 +1,7 @@
 """Available memory, and the error for work that does not fit into it.
 
-How a fit uses the memory is decided elsewhere: `drkm.gram.cost` estimates what a fit needs, and `drkm.gram.tiled` what
-is left for tiles.
+How a fit uses the memory is decided elsewhere: `drkm.gram.cost` estimates what a fit needs, and `drkm.gram.tiled`
+and `drkm.gram.sharded` what is left for tiles.
 """
 
 from __future__ import annotations

@@ -90,7 +90,8 @@ class Projection:
         codes = np.empty((len(x), len(self.shift)), self.weights.dtype)
         step = max(1, ENTRIES // len(self.weights))
         with np.errstate(over="ignore", invalid="ignore"):
-            x = x.astype(self.weights.dtype, copy=False)
+            # In rows: sums over columns are rounded in another order.
+            x = np.ascontiguousarray(x, dtype=self.weights.dtype)
             for begin in range(0, len(x), step):
                 rows = slice(begin, begin + step)
                 np.matmul(self._values(x[rows]), self.weights, out=codes[rows])

@@ -93,7 +93,7 @@ def without_samples(fitted: FittedModel, first: Gram) -> tuple[FittedModel, Gram
 def with_all_samples(fitted: FittedModel) -> FittedModel:
     """Gather the samples and codes of all processes into a model of shared samples.
 
-    Pairwise kernels need them for new points, and n·d numbers are few compared with n²/P.
+    Pairwise kernels need them for new points, and n·d numbers are few compared with n²/(2P).
     """
     begin, count = collectives.offset(), len(fitted.X)
     means = fitted.row_means
