@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,7 +59,7 @@ class RingRows(RingGram):
     def __init__(self, kernel: Pairwise, points: Tensor, keep: float, rows: int | None = None):
         # Only differences matter to isotropic kernels, and points around 0 lose fewer digits.
         super().__init__(kernel, points - collectives.mean(points) if kernel.is_isotropic else points)
-        self._samples, self._keep, self._rows = points, keep, rows or tile_rows(points.device)
+        self._rows = rows or tile_rows(points.device)
         item = points.element_size()
         own, shared = own_entries(self.n, self._rows, item), shared_entries(self.n, self._rows, item)
         self._own = TiledGram(kernel, self.points, keep, self._rows)
@@ -89,9 +90,11 @@ class RingRows(RingGram):
         own = self._own.with_kernel(kernel)
         if own is None:
             return None
-        other = RingRows(kernel, self._samples, self._keep, self._rows)
-        other._own, other._tiles = own, self._tiles.emptied()
-        self._is_filled = False
+        other = copy.copy(self)
+        self._is_filled = other._is_filled = False
+        other.kernel, other._own, other._tiles = kernel, own, self._tiles.emptied()
+        other._left, right = kernel.factors(self.points)
+        other._right = right.T.contiguous()
         return other
 
     @property

@@ -70,7 +70,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Number of processes for kernels that scikit-learn computes: functions, "sigmoid", and all kernels of sparse
         samples.
     gram : str or Strategy, default="auto"
-        How the kernel matrix is formed, as in `ConstrDRKM`. "dense" stores and reads only one half of it on a CPU.
+        How the kernel matrix is formed, as in `ConstrDRKM`. "dense" stores and reads only one half of it on a CPU, and
+        is what "auto" takes there if that fits.
     device : str or torch.device, default="auto"
         As in `ConstrDRKM`; scikit-learn computes its kernels on a CPU, whatever the device.
     dtype : {"auto", "float32", "float64"}, default="auto"
