@@ -15,6 +15,8 @@ from torch import Tensor
 SQUARE, PANEL = 8192, 1024
 #: up to this many rows numpy is used, which writes both halves of the square, but starts its threads sooner than scipy
 WHOLE = 1448
+#: entries of vectors up to which OpenBLAS computes an inner product by one thread
+ONE_THREAD = 10_000
 
 
 def matmul(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
@@ -40,6 +42,15 @@ def symmetric_operator(upper: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Return v ↦ Kv for many products with a small matrix, without checks that would take as long as a product."""
     symv, columns = _routine("symv", upper.dtype), upper.T
     return lambda v: symv(1.0, columns, v, lower=1)
+
+
+def inner(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the inner product of two vectors, beside products with a symmetric matrix.
+
+    For long ones the BLAS of numpy would wake its threads, which compete with those of scipy: at n = 20,000 an inner
+    product took 2 ms, and a product with the matrix half as long again.
+    """
+    return float(a.dot(b) if len(a) <= ONE_THREAD else _routine("dot", a.dtype)(a, b))
 
 
 def remove_rows_(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:

@@ -82,7 +82,7 @@ def leading_by_lanczos(
     basis[0] = start / np.linalg.norm(start)
     for step in range(most):
         image = product(basis[step])
-        diagonal[step] = own = float(basis[step].dot(image))
+        diagonal[step] = own = blas.inner(basis[step], image)
         image -= own * basis[step]
         if step:
             image -= beside[step - 1] * basis[step - 1]
@@ -107,11 +107,11 @@ def _orthogonalise(image: np.ndarray, known: np.ndarray) -> float:
 
     Usually they are rounding, and one pass removes them. A pass that removes more leaves new rounding behind.
     """
-    size = math.sqrt(image.dot(image))
+    size = math.sqrt(blas.inner(image, image))
     while True:
         before = size
         blas.remove_rows_(known, image)
-        size = math.sqrt(image.dot(image))
+        size = math.sqrt(blas.inner(image, image))
         if not size < KEPT * before:
             return size
 

@@ -285,8 +285,8 @@ def _centered(product: Product, n: int, dtype: np.dtype) -> Product:
     average = np.full(n, 1.0 / n, dtype=dtype)
 
     def centered(v: np.ndarray) -> np.ndarray:
-        image = product(v - average.dot(v))
-        image -= average.dot(image)
+        image = product(v - blas.inner(average, v))
+        image -= blas.inner(average, image)
         return image
 
     return centered
