@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from drkm.machine import blas
 from drkm.problem.lanczos import Leading, leading_by_lanczos
 from drkm.problem.lapack import leading_by_lapack, tridiagonal_eigenpairs
 
@@ -32,6 +33,14 @@ def test_eigenpairs_of_a_spectrum_that_decays_are_those_of_lapack(count):
     np.testing.assert_allclose(values, np.linalg.eigvalsh(K)[-count:], rtol=0, atol=rounding)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(count), atol=100 * EPS)
     assert np.linalg.norm(K @ vectors - vectors * values, axis=0).max() <= rounding
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n", [1, blas.ONE_THREAD, blas.ONE_THREAD + 1])
+def test_inner_products_are_right_whichever_blas_computes_them(n, dtype):
+    a, b = np.random.RandomState(0).randn(2, n).astype(dtype)
+    exact = float(a.astype(np.longdouble) @ b.astype(np.longdouble))
+    assert blas.inner(a, b) == pytest.approx(exact, abs=float(np.finfo(dtype).eps) * np.abs(a * b).sum())
 
 
 def test_numbers_of_float32_stay_such():
