@@ -40,7 +40,7 @@ def test_eigenpairs_of_a_spectrum_that_decays_are_those_of_lapack(count):
 def test_inner_products_are_right_whichever_blas_computes_them(n, dtype):
     a, b = np.random.RandomState(0).randn(2, n).astype(dtype)
     exact = float(a.astype(np.longdouble) @ b.astype(np.longdouble))
-    assert blas.inner(a, b) == pytest.approx(exact, abs=float(np.finfo(dtype).eps) * np.abs(a * b).sum())
+    assert blas.inner(a, b) == pytest.approx(exact, abs=float(np.finfo(dtype).eps * np.abs(a * b).sum()))
 
 
 def test_numbers_of_float32_stay_such():
