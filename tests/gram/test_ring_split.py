@@ -28,6 +28,8 @@ from drkm.problem import eigen
 from drkm.problem.eigen import leading_eigenpairs
 from sharded.threads import in_shards
 
+#: largest relative error of a product; the interpreter adds by the BLAS of the CPU, in one order or another
+WORST = 4e-6 if INTERPRETED else 2e-6
 COUNTS = [(30,), (7, 1, 22), (1, 1, 1, 1), (130, 3, 150)]
 
 
@@ -66,13 +68,13 @@ class TestProducts:
     def test_are_right_however_rows_are_shared(self, counts, kernel):
         X, A = apart(counts, 3), draw(sum(counts), 4, seed=1).float()
         expected = values(kernel, X.double(), X.double()) @ A.double()
-        assert relative(product(counts, kernel, X, A), expected) <= 2e-6
+        assert relative(product(counts, kernel, X, A), expected) <= WORST
 
     @pytest.mark.parametrize(("d", "columns"), [(1, 1), (50, 40), (130, 16)])
     def test_are_right_for_any_number_of_features_and_columns(self, d, columns):
         X, A = apart((40, 9), d), draw(49, columns, seed=1).float()
         expected = values(RBF(2.0), X.double(), X.double()) @ A.double()
-        assert relative(product((40, 9), RBF(2.0), X, A), expected) <= 2e-6
+        assert relative(product((40, 9), RBF(2.0), X, A), expected) <= WORST
 
     @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.describe())
     def test_rough_ones_have_three_digits(self, kernel):
@@ -88,7 +90,7 @@ class TestProducts:
     def test_of_another_bandwidth_are_right(self):
         X, A = apart((20, 41), 5), draw(61, 3, seed=1).float()
         found = product((20, 41), RBF(2.0), X, A, lambda gram: gram.with_kernel(RBF(5.0)))
-        assert relative(found, values(RBF(5.0), X.double(), X.double()) @ A.double()) <= 2e-6
+        assert relative(found, values(RBF(5.0), X.double(), X.double()) @ A.double()) <= WORST
 
     def test_two_are_the_same_to_the_bit(self):
         X, A = apart((20, 41), 5), draw(61, 3, seed=1)
