@@ -77,7 +77,7 @@ def _model(
 
         device = parameters.device(device, None, 0)
     stored, header = container.read_stored(path, KIND, VERSION)
-    # Imported only here: torch and scikit-learn each take longer than all that a projection needs, many times over.
+    # Imported only here: torch and scikit-learn each take several times as long as loading a projection.
     if "estimator" in header:
         from drkm.kernel_pca import KernelPCA
 

@@ -95,6 +95,12 @@ def samples(rows: int) -> int:
     return rows if shards is None else sum(shards.counts)
 
 
+def most_rows(rows: int) -> int:
+    """Return the number of samples of the process with the most, given this process's number of rows."""
+    shards = current()
+    return rows if shards is None else max(shards.counts)
+
+
 def processes_on(device: torch.device) -> int:
     """Return how many processes share the memory of a device: on a CPU all of this machine, on a GPU one."""
     shards = current()

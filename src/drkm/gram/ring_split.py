@@ -86,8 +86,7 @@ def ring_split(kernel: Kernel, points: Tensor, *, wanted: bool = True) -> RingSp
 
 def product_bytes(work: Workload) -> int:
     """Return the bytes of the halves of a process's points, of what a product needs, and of all points at the end."""
-    shards = collectives.current()
-    most = work.n if shards is None else max(shards.counts)
+    most = collectives.most_rows(work.n)
     passed = PASSED * most * (work.d + start_width(work.components)) * work.item
     splitting = SPLITTING * min(most, split.SPLIT_ROWS) * work.d
     halves = split.halves_bytes(work.n, work.d) + split.halves_bytes(most, work.d)

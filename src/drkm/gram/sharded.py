@@ -195,8 +195,7 @@ def _passed_bytes(work: Workload) -> int:
 
     Blocks in transit are as large as those of the process with the most samples.
     """
-    shards = collectives.current()
-    most = work.n if shards is None else max(shards.counts)
+    most = collectives.most_rows(work.n)
     return work.item * work.d * PASSED * most + gathered_bytes(work)
 
 
