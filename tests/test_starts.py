@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from dense_oracle import centring, draw, orthonormal, structured
-from drkm.gram import Dense
+from drkm.gram import Dense, Fourier
 from drkm.kernels import RBF, FeatureMap
+from drkm.problem import energy as energy_module
 from drkm.problem import stiefel
+from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.energy import Energy
 from drkm.training import starts
 
@@ -14,9 +16,10 @@ N = 120
 X = structured(N)
 
 
-def make(sizes=(6, 4), sigma2=(50.0, 50.0), center=False, dtype=torch.float64):
-    kernels = [RBF(value) for value in sigma2]
-    return Energy(X.to(dtype), kernels, sizes, (1.0,) * len(sizes), Dense(), center)
+def make(sizes=(6, 4), sigma2=(50.0, 50.0), center=False, dtype=torch.float64, gram=None):
+    gram, points = gram or Dense(), [X, *(orthonormal(N, size) for size in sizes)]
+    kernels = [gram.approximate(RBF(value), points[layer], layer=layer + 1) for layer, value in enumerate(sigma2)]
+    return Energy(X.to(dtype), kernels, sizes, (1.0,) * len(sizes), gram, center)
 
 
 def generator(seed=0):
@@ -48,6 +51,19 @@ class TestKernelPCA:
 
     def test_two_calls_agree_in_every_bit(self):
         assert torch.equal(starts.kernel_pca(make()), starts.kernel_pca(make()))
+
+    @pytest.mark.parametrize("gram", [Dense(), Fourier(features=40)])
+    def test_signs_of_an_eigensolver_change_no_bit(self, gram, monkeypatch):
+        def start(sign):
+            def pairs(*arguments, **options):
+                found = leading_eigenpairs(*arguments, **options)
+                return found._replace(vectors=sign * found.vectors)
+
+            monkeypatch.setattr(starts, "leading_eigenpairs", pairs)
+            monkeypatch.setattr(energy_module, "leading_eigenpairs", pairs)
+            return starts.kernel_pca(make(sigma2=(50.0, 0.1), gram=gram))
+
+        assert torch.equal(start(1.0), start(-1.0))
 
     def test_three_layers_that_fill_the_space_work(self):
         energy = Energy(X[:12], [RBF(50.0), RBF(0.3), RBF(0.3)], (6, 4, 2), (1.0, 1.0, 1.0), Dense())

@@ -25,14 +25,15 @@ def kernel_pca(energy: Energy) -> Tensor:
     """Return layer-wise kernel PCA, each layer in the orthogonal complement of the ones below it.
 
     The paper's layer-wise start solves each layer alone. If a deep kernel matrix is nearly constant, its leading
-    eigenvectors repeat those of the first layer and the stacked H loses rank, hence the complement.
+    eigenvectors repeat those of the first layer and the stacked H loses rank, hence the complement. Signs are fixed,
+    because features of deep layers depend on them.
     """
     H = torch.zeros(energy.rows, energy.n_components, dtype=energy.dtype, device=energy.device)
-    H[:, energy.slices[0]] = energy.first_eigenpairs().vectors[:, : energy.sizes[0]]
+    H[:, energy.slices[0]] = _signed(energy.first_eigenpairs().vectors[:, : energy.sizes[0]])
     for layer, block in enumerate(energy.slices[1:], start=1):
         below = H[:, : block.start]
         pairs = leading_eigenpairs(energy.moving(layer, H), energy.sizes[layer], like=H, outside=below, tol=LEADING_TOL)
-        H[:, block] = pairs.vectors
+        H[:, block] = _signed(pairs.vectors)
     return stiefel.polar(H)
 
 
@@ -60,7 +61,7 @@ def further(energy: Energy, H: Tensor, length: float, generator: torch.Generator
 
 def _signed(H: Tensor) -> Tensor:
     """Return H with signs such that the cubes of each column have a positive sum; otherwise rounding decides them."""
-    cubes = collectives.total(H.double().pow(3).sum(dim=0))
+    cubes = collectives.total(H.pow(3).sum(dim=0, dtype=torch.float64))
     return torch.where(cubes < 0, -H, H)
 
 
