@@ -6,12 +6,14 @@ python -m benchmarks.sharded --n 5000 --repeats 1   a quick run
 python -m benchmarks.sharded --exact --n 10000      exact operators, against gram="auto" in one process
 python -m benchmarks.sharded --exact --n 10000 --sizes 10    the same for one layer
 python -m benchmarks.sharded --exact --n 10000 --alone dense    against the stored matrix in one process
+python -m benchmarks.sharded --exact --n 300000 --sizes 10 --device cuda    on GPUs, in float32, by NCCL
 
 The data are the structured set (64 features), the model has s = (10, 5) components with the default bandwidths. The
 time is that of the whole `fit` (landmarks, features, start, warm-up, 25 iterations, axes, preparation of the encoder)
 from the moment all processes have their samples. Memory is the peak of the largest process above its value before the
-fit. The processor time of the busiest process is printed too: on a machine with other work it says more than wall-clock
-time.
+fit, on a GPU that of its tensors, samples included. The processor time of the busiest process is printed too: on a
+machine with other work it says more than wall-clock time. Processes that outnumber the GPUs share them: two on one GPU
+show what exchanges cost, and not that two GPUs are faster than one.
 """
 
 from __future__ import annotations
@@ -57,6 +59,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--exact", action="store_true", help="exact operators instead of features")
     parser.add_argument("--alone", default="auto", help="exact operator of a single process")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="cuda: float32, and exchanges by NCCL")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="components of each layer")
     return parser.parse_args()
 
@@ -78,9 +81,11 @@ def _worker(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     # These fits stop at their maximum number of iterations on purpose.
     warnings.simplefilter("ignore", ConvergenceWarning)
-    dist.init_process_group("gloo")
+    on_gpu = options.device == "cuda"
+    join("nccl" if on_gpu else "gloo")
     rank, processes = dist.get_rank(), dist.get_world_size()
-    X = structured(options.n).tensor_split(processes)[rank].clone()
+    dtype = torch.float32 if on_gpu else torch.float64
+    X = structured(options.n).tensor_split(processes)[rank].to(options.device, dtype, copy=True)
     counts: list[tuple[int, int]] = []
 
     def count(entry: dict[str, float]) -> None:
@@ -91,21 +96,23 @@ def _worker(options: argparse.Namespace) -> None:
     if options.exact:
         gram = "sharded" if processes > 1 else options.alone
     sizes = tuple(options.sizes)
-    warm = ConstrDRKM(sizes, eta=1.0, gram=gram, max_iter=2).fit(X[:300])
+    tol = 1e-4 if on_gpu else 1e-6
+    warm = ConstrDRKM(sizes, eta=1.0, gram=gram, max_iter=2, tol=tol, device=options.device).fit(X[:300])
     model = warm.set_params(max_iter=options.max_iter, callbacks=count)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = 0.0 if on_gpu else _resident()
     dist.barrier()
     clock, work = time.perf_counter(), time.process_time()
     model.fit(X)
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    spent = torch.tensor([time.perf_counter() - clock, time.process_time() - work, held / 1024])
-    dist.all_reduce(spent, op=dist.ReduceOp.MAX)
+    held = (torch.cuda.max_memory_allocated() / 1e6 if on_gpu else _resident()) - before
+    spent = [time.perf_counter() - clock, time.process_time() - work, held]
+    largest = torch.tensor(spent, device=options.device)
+    dist.all_reduce(largest, op=dist.ReduceOp.MAX)
     if rank == 0:
         iterations = max(1, len(counts) - 1)
         found = {
-            "seconds": round(float(spent[0]), 2),
-            "processor": round(float(spent[1]), 2),
-            "megabytes": round(float(spent[2])),
+            "seconds": round(float(largest[0]), 2),
+            "processor": round(float(largest[1]), 2),
+            "megabytes": round(float(largest[2])),
             "iterations": model.n_iter_,
             "evaluations": model.fitted_.result.n_evaluations,
             "exchanges": round((counts[-1][0] - counts[0][0]) / iterations, 1),
@@ -114,6 +121,22 @@ def _worker(options: argparse.Namespace) -> None:
         }
         print(json.dumps(found), flush=True)
     dist.destroy_process_group()
+
+
+def join(backend: str) -> None:
+    """Join the group of processes, with a GPU of this process if the backend is NCCL."""
+    if backend == "nccl":
+        gpus = torch.cuda.device_count()
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % gpus)
+        if gpus < int(os.environ["LOCAL_WORLD_SIZE"]):
+            # NCCL wants a GPU for each process of a machine: those that share one seem to be on machines of their own.
+            os.environ |= {"NCCL_HOSTID": os.environ["RANK"], "NCCL_SOCKET_IFNAME": "lo"}
+    dist.init_process_group(backend)
+
+
+def _resident() -> float:
+    """Return the peak of the resident memory of this process in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _table(runs: dict[int, list[dict[str, Any]]]) -> None:

@@ -17,6 +17,7 @@ from sharded.worker import COMMON, INNER, estimator, learned, samples, share
 
 ROOT = Path(__file__).parents[2]
 WORKER = Path(__file__).with_name("worker.py")
+PATH = os.pathsep.join(str(ROOT / folder) for folder in ("src", "tests", ""))
 FITS: list[dict[str, Any]] = [
     {},
     {"init": "random", "random_state": 3},
@@ -30,7 +31,7 @@ NUMBERS = ("multipliers_", "bandwidths", "eigenvalues")
 
 
 def torchrun(processes: int, folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
+    environment = {**os.environ, "PYTHONPATH": PATH}
     environment |= {"OMP_NUM_THREADS": "1"}
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     command = [*launch, str(WORKER), str(folder), json.dumps(options)]
@@ -192,7 +193,7 @@ except ValueError as error:
 
 def two_processes(folder: Path, cut: int, *, spoil: bool = False) -> list[str]:
     """Return the output of two processes that share 300 samples, split at row `cut`; the second may have a gap."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
+    environment = {**os.environ, "PYTHONPATH": PATH}
     parts = [("0", str(folder / "meeting"), "0", str(cut), "False")]
     parts += [("1", str(folder / "meeting"), str(cut), "300", str(spoil))]
     command = [sys.executable, "-W", "ignore", "-c", ALONE]

@@ -2,8 +2,8 @@
 
 It fits its share of the samples and writes its results to FOLDER/RANK.npz. The options are those of the estimator and a
 few more: `exact` (share exact operators, in all fits or one of them), `fits` (a list of options, one fit each), `kill`
-(rank and iteration at which that process kills itself), `save` (where to save the last model) and `differ` (give every
-process another tolerance).
+(rank and iteration at which that process kills itself), `save` (where to save the last model), `differ` (give every
+process another tolerance) and `backend` ("nccl" between GPUs, of which processes may share one).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from benchmarks.sharded import join
 from drkm import ConstrDRKM
 from drkm.gram import Fourier, Nystroem, Sharded, Tiled
 from drkm.training.checkpoint import Checkpoint
@@ -65,7 +66,7 @@ def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("error")
     folder, options = Path(sys.argv[1]), json.loads(sys.argv[2])
-    dist.init_process_group("gloo")
+    join(options.pop("backend", "gloo"))
     rank, size = dist.get_rank(), dist.get_world_size()
     X = samples()
     own = X[share(len(X), rank, size)]

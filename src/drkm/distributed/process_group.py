@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import threading
+import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -120,8 +121,7 @@ class ProcessShards:
             arriving = block.new_empty(self.counts[(self.rank + step) % self.size], *block.shape[1:])
             under_way = self._move(block, -1, arriving)
             yield block.to(own.device)
-            for move in under_way:
-                self._carefully(move.wait)
+            self._finish(under_way)
             block = arriving
         yield block.to(own.device)
 
@@ -129,8 +129,7 @@ class ProcessShards:
         """Give rows to the process so many places ahead, and return those from the process as far behind."""
         sent = block.to(self.device).contiguous()
         arriving = sent.new_empty(self.counts[self.rank], *block.shape[1:])
-        for move in self._move(sent, ahead, arriving):
-            self._carefully(move.wait)
+        self._finish(self._move(sent, ahead, arriving))
         return arriving.to(block.device)
 
     def _move(self, block: Tensor, ahead: int, arriving: Tensor) -> list[Any]:
@@ -144,6 +143,20 @@ class ProcessShards:
             dist.P2POp(dist.irecv, arriving, ranks[(self.rank - ahead) % self.size], group=self._group),
         ]
         return self._carefully(dist.batch_isend_irecv, moves)
+
+    def _finish(self, under_way: list[Any]) -> None:
+        """Wait until blocks have moved."""
+        for move in under_way:
+            self._carefully(move.wait)
+        self._carefully(self._wait)
+
+    def _wait(self) -> None:
+        """Wait for the GPU, where exchanges only begin, in Python: inside CUDA no signal would reach this process."""
+        if self.device.type == "cuda":
+            done = torch.cuda.Event()
+            done.record()
+            while not done.query():
+                time.sleep(0)
 
     def close(self) -> None:
         """Leave a group of our own; processes that still wait for this one learn that it is gone."""
@@ -170,6 +183,7 @@ class ProcessShards:
         self.bytes += tensors[-1].nbytes
         self._exchanged.append(tensors)
         self._carefully(collective, *tensors, group=self._group, **options)
+        self._carefully(self._wait)
 
     def _copy(self, own: Tensor) -> Tensor:
         """Return a copy on the device of the group that may be overwritten."""
