@@ -36,7 +36,7 @@ def empty(count: int, dtype: torch.dtype) -> Tensor:
 
 
 def upper_triangle(n: int, dtype: torch.dtype) -> Tensor:
-    """Return an n×n matrix on the CPU for its upper triangle; if large, at most three quarters of it take memory."""
+    """Return an n×n matrix on the CPU for its upper triangle; if large, five eighths and a page per row take memory."""
     size = n * n * dtype.itemsize
     if size < LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return empty(n * n, dtype).view(n, n)
@@ -44,9 +44,12 @@ def upper_triangle(n: int, dtype: torch.dtype) -> Tensor:
 
 
 def _mapped(size: int, pages: int) -> Tensor:
-    """Return `size` bytes of memory that begin with `pages` large pages."""
+    """Return `size` bytes of memory that begin with `pages` large pages; the others are small."""
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     # A system without large pages refuses; then small ones are used.
     with suppress(OSError):
         memory.madvise(mmap.MADV_HUGEPAGE, 0, PAGE * pages)
+        if PAGE * pages < size:
+            # Some systems use large pages wherever they can.
+            memory.madvise(mmap.MADV_NOHUGEPAGE, PAGE * pages)
     return torch.from_numpy(np.frombuffer(memory, dtype=np.uint8))
