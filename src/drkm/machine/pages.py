@@ -45,11 +45,13 @@ def upper_triangle(n: int, dtype: torch.dtype) -> Tensor:
 
 def _mapped(size: int, pages: int) -> Tensor:
     """Return `size` bytes of memory that begin with `pages` large pages; the others are small."""
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    # Large pages begin at multiples of their size, where Linux puts new memory only from version 6.7 on.
+    memory = mmap.mmap(-1, size + PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    array = np.frombuffer(memory, dtype=np.uint8)
+    begin = -array.ctypes.data % PAGE
     # A system without large pages refuses; then small ones are used.
     with suppress(OSError):
-        memory.madvise(mmap.MADV_HUGEPAGE, 0, PAGE * pages)
-        if PAGE * pages < size:
-            # Some systems use large pages wherever they can.
-            memory.madvise(mmap.MADV_NOHUGEPAGE, PAGE * pages)
-    return torch.from_numpy(np.frombuffer(memory, dtype=np.uint8))
+        memory.madvise(mmap.MADV_HUGEPAGE, begin, PAGE * pages)
+        # Some systems use large pages wherever they can.
+        memory.madvise(mmap.MADV_NOHUGEPAGE, begin + PAGE * pages)
+    return torch.from_numpy(array[begin : begin + size])
