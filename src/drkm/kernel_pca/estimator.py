@@ -51,7 +51,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Learn that regression in `fit`.
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
         Eigensolver for kernel matrices that are in the memory of a CPU: LAPACK, ARPACK, or random projections, which
-        are not exact. If at most an eighth of the spectrum of more than 200 samples is wanted, "auto" is Lanczos
+        are not exact. If at most an eighth of the spectrum of more than 120 samples is wanted, "auto" is Lanczos
         without restarts, with ARPACK for spectra that need restarts; else it is "dense". Other matrices (on a GPU, or
         with gram="tiled") are solved by a block Krylov method.
     tol, max_iter : float, int, default=0, None

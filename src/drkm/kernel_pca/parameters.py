@@ -40,7 +40,7 @@ def eigen_options(chosen: Mapping[str, Any]) -> EigenOptions:
     if not is_auto(power):
         power = checks.integer("iterated_power", power, 0)
     solver = one_of("eigen_solver", chosen["eigen_solver"], SOLVERS)
-    return EigenOptions(solver, tol, max_iter, power, checks.random_state(chosen["random_state"]))
+    return EigenOptions(solver, tol, max_iter, power, checks.seed(chosen["random_state"]))
 
 
 def component_count(chosen: Mapping[str, Any]) -> int | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -21,13 +19,17 @@ WORST_CODES = 3e-4
 
 def check_size(kernel: Kernel, X: Tensor) -> float:
     """Return the largest ‖x‖², or kernel value, or raise an error if their precision cannot hold n times that."""
-    longest = X[torch.linalg.vector_norm(X, dim=1).argmax()][None]
-    largest = longest.square().sum() if kernel.is_isotropic else kernel.diagonal(longest).sum()
-    largest = largest.detach()
-    if not math.isfinite(len(X) * largest):
+    lengths = torch.linalg.vector_norm(X, dim=1)
+    if kernel.is_isotropic:
+        longest = lengths.max().item()
+        # Unlike its power, the product of two numbers of Python becomes infinite without an error.
+        largest = longest * longest
+    else:
+        largest = kernel.diagonal(X[lengths.argmax()][None]).sum().item()
+    if not len(X) * largest <= torch.finfo(X.dtype).max:
         kind = dtype_name(X.dtype)
         raise ValueError(f"X: values of the kernel are beyond {kind}: divide the data by their typical size")
-    return largest.item()
+    return largest
 
 
 def for_width(kernel: Kernel, X: Tensor, given: Given) -> tuple[Kernel, Tensor]:

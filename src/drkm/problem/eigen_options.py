@@ -7,7 +7,7 @@ from typing import Any
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 #: up to this many samples, or if more than this share of the spectrum is wanted, "auto" is the dense solver
-DENSE_BELOW, DENSE_SHARE = 200, 1 / 8
+DENSE_BELOW, DENSE_SHARE = 120, 1 / 8
 
 
 @dataclass(frozen=True)

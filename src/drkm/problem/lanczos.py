@@ -107,13 +107,11 @@ def _orthogonalise(image: np.ndarray, known: np.ndarray) -> float:
 
     Usually they are rounding, and one pass removes them. A pass that removes more leaves new rounding behind.
     """
-    size = math.sqrt(blas.inner(image, image))
     while True:
-        before = size
-        blas.remove_rows_(known, image)
-        size = math.sqrt(blas.inner(image, image))
-        if not size < KEPT * before:
-            return size
+        along = blas.remove_rows_(known, image)
+        left = blas.inner(image, image)
+        if not left < KEPT**2 * (left + along.dot(along)):
+            return math.sqrt(left)
 
 
 def _ritz_pairs(

@@ -218,7 +218,8 @@ def device(value: Any, data: torch.device | None, n: int) -> torch.device:
     try:
         found = torch.device(value)
         # Copy one number there and back: the device "meta" holds no values.
-        torch.zeros(1, device=found).item()
+        if found.type != "cpu":
+            torch.zeros(1, device=found).item()
     except (RuntimeError, AssertionError, TypeError) as error:
         raise ValueError(f"device: {value!r} is not available here, use 'auto' or 'cpu'") from error
     return found

@@ -80,6 +80,15 @@ def boolean(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def seed(value: Any) -> Any:
+    """Return a seed or a random state as it is, after a check that it is one.
+
+    A generator of its own would take longer to make than a decomposition of a few samples.
+    """
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return value if is_integer and 0 <= value < 1 << 32 else random_state(value)
+
+
 def random_state(value: Any) -> np.random.RandomState:
     """Return the generator for a seed or a random state."""
     from sklearn.utils import check_random_state
