@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from drkm.machine import blas
+from drkm.problem import lanczos
 from drkm.problem.lanczos import Leading, leading_by_lanczos
 from drkm.problem.lapack import leading_by_lapack, tridiagonal_eigenpairs
 
@@ -22,9 +23,9 @@ def found(K: np.ndarray, count: int, tol: float = 0.0) -> Leading | None:
     return leading_by_lanczos(lambda v: K @ v, start, count, tol)
 
 
-@pytest.mark.parametrize("count", [1, 10, 50])
-def test_eigenpairs_of_a_spectrum_that_decays_are_those_of_lapack(count):
-    K = symmetric(100 * np.exp(-np.arange(300) / 8))
+@pytest.mark.parametrize(("count", "decay"), [(1, 8), (10, 8), (50, 8), (10, 20)])
+def test_eigenpairs_of_a_spectrum_that_decays_are_those_of_lapack(count, decay):
+    K = symmetric(100 * np.exp(-np.arange(300) / decay))
     pairs = found(K, count)
     assert pairs is not None
     values, vectors, _ = pairs
@@ -33,6 +34,16 @@ def test_eigenpairs_of_a_spectrum_that_decays_are_those_of_lapack(count):
     np.testing.assert_allclose(values, np.linalg.eigvalsh(K)[-count:], rtol=0, atol=rounding)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(count), atol=100 * EPS)
     assert np.linalg.norm(K @ vectors - vectors * values, axis=0).max() <= rounding
+
+
+def test_the_basis_grows_if_a_spectrum_decays_slowly(monkeypatch):
+    grown = []
+    longer = lanczos._with_room
+    monkeypatch.setattr(lanczos, "_with_room", lambda *arguments: grown.append(arguments[1]) or longer(*arguments))
+    assert found(symmetric(np.exp(-np.arange(300) / 2)), 10) is not None
+    assert grown == []
+    assert found(symmetric(np.exp(-np.arange(300) / 20)), 10) is not None
+    assert grown == [3 * 10 + 40 + 1]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

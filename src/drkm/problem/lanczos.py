@@ -76,7 +76,7 @@ def leading_by_lanczos(
     """
     n, dtype = len(start), start.dtype
     most, look = (min(n - 1, per * count + more) for per, more in (MOST, FIRST))
-    basis = np.empty((most + 1, n), dtype=dtype)
+    basis = np.empty((min(most, look + LONGEST_WAIT) + 1, n), dtype=dtype)
     diagonal, beside = np.empty(most), np.empty(most)
     rounding, largest, seen = float(np.finfo(dtype).eps), 0.0, []
     basis[0] = start / np.linalg.norm(start)
@@ -98,8 +98,17 @@ def leading_by_lanczos(
                 found = basis[:look].T @ vectors[:, -count:].astype(dtype)
                 return Leading(values[-count:].astype(dtype), found, rest)
             seen.append((look, excess))
-            look += _steps_ahead(seen)
+            look = min(most, look + _steps_ahead(seen))
+            if look >= len(basis):
+                basis = _with_room(basis, most + 1)
     return None
+
+
+def _with_room(basis: np.ndarray, count: int) -> np.ndarray:
+    """Return a basis with room for so many vectors: most spectra need few, and the room would take memory."""
+    longer = np.empty((count, basis.shape[1]), dtype=basis.dtype)
+    longer[: len(basis)] = basis
+    return longer
 
 
 def _orthogonalise(image: np.ndarray, known: np.ndarray) -> float:
