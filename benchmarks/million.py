@@ -1,6 +1,6 @@
 """A million samples exactly on one NVIDIA GPU: kernel PCA and two layers, from samples on the GPU, in float32.
 
-python -m benchmarks.million                      every table; about four minutes on an H200, 20 GB of its memory
+python -m benchmarks.million                      every table; about seven minutes on an H200, 20 GB of its memory
 python -m benchmarks.million products             products and eigenvalues against float64
 python -m benchmarks.million kernel_pca           KernelPCA, one layer, to the precision of float32
 python -m benchmarks.million one_layer            ConstrDRKM with one layer, to 1e-4
