@@ -16,11 +16,11 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from drkm import ConstrDRKM, KernelPCA
+from drkm import KernelPCA
 from drkm.gram import Nystroem, TiledGram
 from drkm.gram.exponents import Exponents, cross_product
 from drkm.gram.triangle import triangle
-from drkm.kernels import RBF, FeatureMap, Laplacian, Linear, Matern, Polynomial
+from drkm.kernels import RBF, Matern, Polynomial
 from drkm.machine import blas
 from drkm.machine.pages import PAGE, empty, upper_triangle
 
@@ -91,20 +91,6 @@ def test_numbers_are_those_of_scikit_learn(kernel, d, solver):
     np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, atol=1e-9 * max(theirs.eigenvalues_[0], 1e-9))
     assert ours.gamma_ == theirs.gamma_
     np.testing.assert_array_equal(ours.X_fit_, theirs.X_fit_)
-
-
-@pytest.mark.parametrize("parameters", [{}, {"kernel": "rbf"}, {"kernel": "rbf", "gamma": 0.0}], ids=str)
-def test_equal_samples_have_zero_codes(parameters):
-    X = np.ones((300, 40)) if "gamma" not in parameters else samples(300)
-    assert not KernelPCA(2, **parameters).fit_transform(X).any()
-    assert KernelPCA(2, remove_zero_eig=True, **parameters).fit_transform(X).shape == (300, 0)
-
-
-def test_equal_samples_have_zero_eigenvalues_whatever_the_start_of_the_search():
-    # One start in a hundred led to an eigenvalue of rounding, or to a search that began with zeros.
-    X = np.ones((300, 40))
-    values = [KernelPCA(2, kernel="rbf", random_state=seed).fit(X).eigenvalues_ for seed in range(300)]
-    assert not np.any(values)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -208,112 +194,6 @@ def test_arpack_leaves_all_components_to_lapack_and_takes_numbers_whose_squares_
         model = KernelPCA(count, kernel="rbf", eigen_solver="arpack").fit(X)
         np.testing.assert_allclose(model.eigenvalues_, KernelPCA(30, kernel="rbf").fit(X).eigenvalues_, atol=1e-12)
     assert not KernelPCA(2, eigen_solver="arpack").fit(X * 1e-170).eigenvalues_.any()
-
-
-def test_rounding_of_equal_samples_is_no_component():
-    X = np.tile(samples(1, 5), (300, 1))
-    assert KernelPCA(2, kernel="cosine", remove_zero_eig=True).fit(X).eigenvalues_.shape == (0,)
-    many = np.full((3000, 3), 0.1, dtype=np.float32)
-    assert KernelPCA(2, remove_zero_eig=True).fit(many).eigenvalues_.shape == (0,)
-
-
-@pytest.mark.parametrize("gram", ["dense", "tiled"])
-def test_a_kink_does_not_magnify_rounding_in_float32(gram):
-    X = np.random.default_rng(0).standard_normal((300, 40))
-    expected = KernelPCA(2, kernel=Laplacian(1.0)).fit(X).eigenvalues_
-    model = KernelPCA(2, kernel=Laplacian(1.0), gram=gram)
-    codes = model.fit_transform(X.astype(np.float32))
-    np.testing.assert_allclose(model.eigenvalues_, expected, rtol=1e-5)
-    np.testing.assert_allclose(model.transform(X.astype(np.float32)), codes, atol=1e-4)
-    layer = ConstrDRKM(2, kernel=Laplacian(1.0), center=True, dtype="float32", gram=gram).fit(X)
-    np.testing.assert_allclose(layer.eigenvalues_[0], expected, rtol=1e-5)
-    np.testing.assert_allclose(layer.transform(X), layer.codes_, atol=1e-6)
-
-
-def distant_groups():
-    r = np.random.default_rng(0)
-    centres = np.array([[0.0, 0.0], [3000.0, 0.0], [0.0, 3000.0]])
-    return (centres[r.integers(0, 3, 200)] + r.standard_normal((200, 2))).astype(np.float32)
-
-
-@pytest.mark.parametrize("gram", ["auto", "tiled"])
-def test_distances_that_float32_would_round_away_are_those_of_scikit_learn(gram):
-    X = distant_groups()
-    ours, theirs = both(2, kernel="rbf", gamma=0.5)
-    ours.set_params(gram=gram).fit(X)
-    theirs.fit(X.astype(np.float64))
-    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-5)
-    expected = theirs.transform(X[:9].astype(np.float64) + 0.5)
-    np.testing.assert_allclose(np.abs(ours.transform(X[:9] + np.float32(0.5))), np.abs(expected), atol=1e-4)
-    results = (ours.X_fit_, ours.eigenvalues_, ours.eigenvectors_, ours.transform(X))
-    assert {part.dtype for part in results} == {np.dtype(np.float32)}
-
-
-@pytest.mark.parametrize("gram", ["auto", "tiled"])
-@pytest.mark.parametrize("kernel", ["poly", Polynomial(2), "linear", Linear(), "cosine"], ids=str)
-def test_products_that_centring_would_leave_nothing_of_in_float32_are_those_of_float64(kernel, gram):
-    X = (samples(150, 4) * [4, 3, 2, 1] + 1e4).astype(np.float32)
-    model = KernelPCA(2, kernel=kernel, degree=2, gram=gram)
-    expected = model.fit(X.astype(np.float64)).transform(X.astype(np.float64))
-    codes = model.fit(X).transform(X)
-    size = np.abs(expected).max()
-    np.testing.assert_allclose(np.abs(codes) / size, np.abs(expected) / size, atol=1e-5)
-    assert {part.dtype for part in (codes, model.X_fit_, model.eigenvalues_)} == {np.dtype(np.float32)}
-    # A precision that was asked for is kept.
-    assert KernelPCA(2, kernel=kernel, gram=gram, dtype="float32").fit(X)._projection.weights.dtype == torch.float32
-
-
-@pytest.mark.parametrize("n", [90, 800])
-@pytest.mark.parametrize("kernel", ["rbf", RBF(5e6), Matern(2.5, 5e6)], ids=str)
-def test_kernels_so_wide_that_float32_would_round_their_values_to_one_are_those_of_float64(kernel, n):
-    X = np.random.default_rng(0).standard_normal((n, 4)).astype(np.float32)
-    model = KernelPCA(3, kernel=kernel, gamma=1e-7)
-    expected = model.fit(X.astype(np.float64)).eigenvalues_
-    assert (expected > 0).all()
-    np.testing.assert_allclose(model.fit(X).eigenvalues_, expected, rtol=1e-5)
-    assert model.transform(X).dtype == np.float32
-
-
-def test_a_feature_map_keeps_the_precision_that_it_was_checked_in():
-    X = (samples(150, 4) + 1e5).astype(np.float32)
-    layer = torch.nn.Linear(4, 3)
-    model = KernelPCA(2, kernel=FeatureMap(layer, normalize=False)).fit(X)
-    assert model._projection.weights.dtype == torch.float32
-
-
-@pytest.mark.parametrize("gram", ["auto", "tiled"])
-@pytest.mark.parametrize(("n", "d"), [(300, 400), (20_000, 5)])
-def test_features_are_centred_before_they_are_multiplied(n, d, gram):
-    deviations = np.linspace(1, 0.005, d) if d < n else np.ones(d)
-    X = (np.random.default_rng(0).standard_normal((n, d)) * deviations + 100).astype(np.float32)
-    expected = np.linalg.svd(X - X.mean(axis=0, dtype=np.float64), full_matrices=False, compute_uv=False)[:5] ** 2
-    model = KernelPCA(5, gram=gram)
-    codes = model.fit_transform(X)
-    assert model._projection.weights.dtype == torch.float32
-    np.testing.assert_allclose(model.eigenvalues_, expected, rtol=1e-4)
-    np.testing.assert_allclose(model.transform(X), codes, atol=1e-3)
-
-
-@pytest.mark.parametrize("solver", ["auto", "arpack"])
-@pytest.mark.parametrize("scale", [np.float32(1e-13), np.float32(1e-7), np.float32(1e13), 1e-100, 1e-20, 1e100])
-@pytest.mark.parametrize("d", [250, 400])
-def test_eigenvalues_scale_with_the_units_of_the_samples(d, scale, solver):
-    X = (np.random.default_rng(0).standard_normal((300, d)) * scale).astype(type(scale))
-    model = KernelPCA(4, eigen_solver=solver).fit(X)
-    values = X.astype(np.float64) / float(scale)
-    expected = np.linalg.svd(values - values.mean(axis=0), full_matrices=False, compute_uv=False)[:4] ** 2
-    np.testing.assert_allclose(model.eigenvalues_.astype(np.float64) / float(scale) ** 2, expected, rtol=1e-5)
-
-
-@pytest.mark.parametrize("gram", ["auto", "tiled"])
-def test_a_gamma_that_rounding_hides_is_refused(gram):
-    wide = np.hstack([samples(90), 1e9 * samples(90, 1, seed=1)])
-    with pytest.raises(
-        ValueError, match=r"^gamma: 0\.143, so that sigma2 is 3\.5, is too narrow in float64 for samples"
-    ):
-        KernelPCA(2, kernel="rbf", gram=gram).fit(wide)
-    with pytest.raises(ValueError, match=r'^gamma: 0\.5, .* in float32 .*, or take dtype="float64"$'):
-        KernelPCA(2, kernel="rbf", gamma=0.5, gram=gram, dtype="float32").fit(distant_groups())
 
 
 @pytest.mark.parametrize("gram", ["tiled", "dense", Nystroem(m=300)], ids=str)

@@ -129,6 +129,8 @@ def test_a_model_of_dense_samples_takes_sparse_ones():
         ({"iterated_power": np.ones(2)}, "iterated_power: expected an integer"),
         ({"n_jobs": 0}, "n_jobs: .* got 0"),
         ({"n_jobs": True}, "n_jobs: .* got True"),
+        ({"random_state": np.random}, "random_state: expected an integer from 0 .* got <module"),
+        ({"random_state": -1}, "random_state: expected an integer from 0 .* got -1"),
     ],
     ids=lambda part: part if isinstance(part, str) else "-".join(part),
 )
@@ -158,6 +160,11 @@ def test_points_beyond_the_precision_are_refused():
 def test_samples_beyond_the_precision_are_refused(kernel, dtype, scale):
     with pytest.raises(ValueError, match=f"^X: values of the kernel are beyond {dtype}: divide the data"):
         KernelPCA(2, kernel=kernel).fit((X * scale).astype(dtype))
+
+
+def test_a_precomputed_matrix_is_square():
+    with pytest.raises(ValueError, match=r'^X: expected a square matrix for kernel="precomputed", got 40×4$'):
+        KernelPCA(2, kernel="precomputed").fit(X)
 
 
 def test_a_precomputed_matrix_is_dense():

@@ -13,6 +13,7 @@ from drkm import ConstrDRKM, KernelPCA, gram, kernels
 from drkm.inference import kernel_projection
 from drkm.kernel_pca import samples as kernel_pca_samples
 from drkm.kernels import FeatureMap, FourierFeatures, NystroemFeatures
+from drkm.machine import blas
 
 X = np.random.RandomState(0).randn(60, 4)
 NEW = np.random.RandomState(1).randn(7, 4)
@@ -317,3 +318,26 @@ def test_the_number_of_components_may_be_of_any_kind_of_integer(kernel, kind):
     many = np.random.RandomState(2).randn(300, 4)
     model, expected = (KernelPCA(count, kernel=kernel, random_state=0).fit(many) for count in (kind(3), 3))
     np.testing.assert_array_equal(model.eigenvalues_, expected.eigenvalues_)
+
+
+@pytest.mark.parametrize("preimage", ["ridge", "fixed-point"])
+def test_sparse_codes_have_the_points_of_dense_ones(preimage):
+    model = KernelPCA(3, kernel="rbf", preimage=preimage).fit(X)
+    codes = model.transform(NEW)
+    found = model.inverse_transform(scipy.sparse.csr_matrix(codes))
+    np.testing.assert_array_equal(found, model.inverse_transform(codes))
+
+
+@pytest.mark.parametrize("solver", ["auto", "arpack", "dense", "randomized"])
+def test_a_kernel_matrix_in_columns_has_the_components_of_one_in_rows_and_is_not_copied(solver, monkeypatch):
+    rows = np.exp(-np.square(np.random.RandomState(0).randn(300, 1) - np.random.RandomState(0).randn(1, 300)))
+    seen = []
+    operator = blas.symmetric_operator
+    monkeypatch.setattr(blas, "symmetric_operator", lambda K: seen.append(K.flags.c_contiguous) or operator(K))
+    known, found = (
+        KernelPCA(3, kernel="precomputed", eigen_solver=solver, random_state=0).fit(K)
+        for K in (rows, np.asfortranarray(rows))
+    )
+    np.testing.assert_allclose(found.eigenvalues_, known.eigenvalues_, rtol=1e-9)
+    assert_same_codes(found, known, rows[:7])
+    assert all(seen)

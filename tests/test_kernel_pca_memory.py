@@ -110,3 +110,19 @@ def test_the_matrix_is_stored_where_it_fits_though_all_components_are_wanted(ava
     available(10 * 8 * 600**2)
     KernelPCA(kernel="rbf").fit(np.random.RandomState(0).randn(600, 4))
     assert [strategy.name for strategy in chosen] == ["dense"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "named"),
+    [
+        ({"kernel": "rbf", "gram": gram.Tiled(memory=1e6), "fit_inverse_transform": True}, "fit_inverse_transform"),
+        ({"kernel": "linear", "preimage": "ridge"}, "fit_inverse_transform"),
+        ({"kernel": "sigmoid"}, "kernel"),
+        ({"kernel": lambda x, y: float(x @ y)}, "kernel"),
+    ],
+    ids=["tiled", "ridge", "sigmoid", "function"],
+)
+def test_matrices_beside_that_of_the_samples_are_charged_before_a_fit(parameters, named, available):
+    available(8 * 2000**2 / 2)
+    with pytest.raises(NotEnoughMemory, match=rf"^{named}: .* needs .* of memory"):
+        KernelPCA(2, **parameters).fit(np.random.RandomState(0).randn(2000, 5))

@@ -75,6 +75,15 @@ class TestSplitProducts:
         for column in range(3):
             assert relative(found[:, column], expected[:, column]) <= 2e-6
 
+    def test_rough_or_not_kernel_values_near_the_end_of_float32_are_not_lost(self):
+        kernel = Polynomial(8, gamma=1.0, offset=0.0)
+        U, A = (0.04 * torch.nn.functional.normalize(draw(150, 5))).float(), 1e-11 * draw(150, 3, seed=1).float()
+        gram = SplitGram(kernel, U.to(DEVICE))
+        expected = values(kernel, U.double(), U.double()) @ A.double()
+        # The error of x·y grows eightfold with the power.
+        assert relative(gram.matmul(A.to(DEVICE)), expected) <= 2e-5
+        assert relative(gram.rough.matmul(A.to(DEVICE)), expected) <= 2e-2
+
     def test_samples_that_repeat_are_one_point_to_every_kernel(self):
         U = (0.3 * draw(40, 30)).float().repeat(2, 1)
         A = draw(80, 2, seed=1).float()
@@ -225,6 +234,15 @@ def test_points_too_large_for_halves_are_tiled():
     U = 10 * LARGEST * draw(40, 3).float()
     assert split_gram(RBF(2.0), U) is None
     assert isinstance(Split().fixed(RBF(2.0), U), TiledGram)
+
+
+def test_points_whose_products_halves_would_round_are_tiled():
+    U = draw(40, 3).float()
+    for small, offset, is_served in ((1e-3, 0.0, False), (0.0, 0.0, False), (1e-3, 1.0, True), (0.1, 0.0, True)):
+        kernel = Polynomial(2, gamma=1.0, offset=offset)
+        assert (split_gram(kernel, small * U) is not None) == is_served
+        assert isinstance(Split().fixed(kernel, small * U), TiledGram) != is_served
+    assert split_gram(RBF(1.0), 1e-3 * U) is not None
 
 
 def test_halves_add_up_to_22_bits():

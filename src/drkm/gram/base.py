@@ -15,6 +15,7 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows
 from drkm.gram.cost import Cost, Workload, common, pair_flops
 from drkm.kernels import Kernel
+from drkm.machine.elementwise import lengths
 from drkm.validation.registry import Registry
 
 if TYPE_CHECKING:
@@ -248,8 +249,8 @@ class Centered(MovingGram):
         mean = self._row_means()
         rows = self.gram.rows(index) - mean[index, None] - mean + collectives.mean(mean)
         # Rows are differences of kernel values, even where products use features.
-        size = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-        return rows.masked_fill_(size <= self._entries_worth(rows.dtype) * self._scale, 0.0)
+        is_rounding = lengths(rows, dim=1) <= self._entries_worth(rows.dtype) * self._scale
+        return rows.masked_fill_(is_rounding[:, None], 0.0)
 
     def sums(self, A: Tensor) -> Sums:
         """Return the sums of tr((CA)ᵀK(CA))."""
@@ -285,7 +286,7 @@ class Centered(MovingGram):
         φ are wrong by r·‖φ‖: where they differ by that, ΦᵀCa has the length √n·r·√k‖a‖, and CΦΦᵀCa n·r²·k‖a‖.
         """
         worth = self._worth(A.dtype)
-        size, length = (collectives.root_sum_square(torch.linalg.vector_norm(B, dim=0)) for B in (product, A))
+        size, length = (collectives.root_sum_square(lengths(B, dim=0)) for B in (product, A))
         return product.masked_fill_(size <= worth * self._scale * length, 0.0)
 
     def rounding(self, dtype: torch.dtype) -> float:

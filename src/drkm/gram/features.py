@@ -11,6 +11,7 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory, slices
 from drkm.gram.base import Centered, Gram, MovingGram, Sums, center, remove_mean_, rounding_of_mean
 from drkm.kernels import Explicit, Kernel
+from drkm.machine.elementwise import lengths
 
 #: rows whose features are computed at once if they are not kept
 ROWS = 4096
@@ -136,9 +137,8 @@ class CenteredFeatures(Centered):
     def rows(self, index: Tensor) -> Tensor:
         """Return rows of (CΦ)(CΦ)ᵀ; entries within rounding of zero are zero, as in columns of products."""
         rows = self._apart(index) @ self._apart(slice(None)).T
-        size = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
         worth = rounding_of_mean(self.n, rows.dtype) ** 2 * collectives.samples(self.n) ** 0.5
-        return rows.masked_fill_(size <= worth * self._scale, 0.0)
+        return rows.masked_fill_((lengths(rows, dim=1) <= worth * self._scale)[:, None], 0.0)
 
     def _apart(self, rows: slice | Tensor) -> Tensor:
         return self.phi[rows] - self.mean

@@ -74,7 +74,7 @@ def pivots(kernel: Pairwise, X: Tensor, m: int, rng: np.random.Generator) -> Ten
         left = (left - fresh.square().sum(dim=1)).clamp_(min=0)
         left[new] = 0
         chosen += new.tolist()
-    return torch.tensor(chosen, device=X.device)
+    return torch.tensor(chosen, dtype=torch.long, device=X.device)
 
 
 def _accepted(block: np.ndarray, rng: np.random.Generator) -> list[int]:

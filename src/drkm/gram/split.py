@@ -27,6 +27,9 @@ from drkm.kernels import Kernel, Pairwise, Polynomial
 SHIFT = 14
 #: halves cannot hold coordinates of scaled points beyond the first number, nor powers above the second
 LARGEST, MOST_POWER = 2.0**13, 8
+#: where kernel values are powers of inner products, halves have their digits if the largest ‖x‖² + c is at least this,
+#: and values are scaled by at most this power of 2
+LEAST_SQUARE, LARGEST_SHIFT = 2.0**-10, 100
 #: columns of a block are scaled to at most 2^COLUMN_SIZE; numbers below SMALLEST count as zero
 COLUMN_SIZE, SMALLEST = 10, 1e-30
 #: points of a tile, and columns of a block that one pass takes
@@ -121,8 +124,9 @@ class SplitGram(Gram):
         return self.points - self._origin
 
     def fits_halves(self) -> bool:
-        """Whether the scaled points are in the range of 16-bit numbers."""
-        return bool(self._own.high.abs().max() <= LARGEST)
+        """Whether the scaled points are in the range of 16-bit numbers, whose last digits are absolute."""
+        is_small = not self.kernel.is_isotropic and float(self._own.size.max()) + self._power[1] < LEAST_SQUARE
+        return not is_small and bool(self._own.high.abs().max() <= LARGEST)
 
     def _halves(self, points: Tensor) -> Halves:
         count, width = -(-len(points) // ROWS) * ROWS, padded(points.shape[1])
@@ -146,7 +150,7 @@ class SplitGram(Gram):
             return 2.0**SHIFT
         degree, offset = self._power
         largest = math.sqrt(float(self._own.size.max()) * float(other.size.max())) + offset
-        return 2.0 ** math.floor(SHIFT - degree * math.log2(max(largest, SMALLEST)))
+        return 2.0 ** min(LARGEST_SHIFT, math.floor(SHIFT - degree * math.log2(max(largest, SMALLEST))))
 
     @property
     def _power(self) -> tuple[int, float]:
@@ -165,7 +169,8 @@ class SplitGram(Gram):
         for begin in range(0, len(block), LONGEST):
             some = slice(begin, begin + LONGEST)
             total += self._sums(Halves(*(part[some] for part in other)), high[some], low[some], scale).sum(dim=0)
-        return total[: self.n, : A.shape[1]] / (column_scale * scale)
+        # One after the other: their product can leave float32.
+        return total[: self.n, : A.shape[1]] / column_scale / scale
 
     def _sums(self, other: Halves, high: Tensor, low: Tensor, scale: float) -> Tensor:
         """Return sums over all pairs with other points, in chunks that the caller adds up."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,11 +64,16 @@ class TriangleGram(Gram):
 
     def whole(self) -> Tensor:
         """Copy the upper triangle to the lower one and return K."""
-        for rows in slices(self.n, STRIP):
-            self.K[rows.stop :, rows] = self.K[rows, rows.stop :].T
-            own = self.K[rows, rows]
-            own.copy_(own.triu() + own.triu(1).T)
-        return self.K
+        return mirrored_(self.K)
+
+
+def mirrored_(K: Tensor) -> Tensor:
+    """Copy the upper triangle of a matrix to the lower one, in place."""
+    for rows in slices(len(K), STRIP):
+        K[rows.stop :, rows] = K[rows, rows.stop :].T
+        own = K[rows, rows]
+        own.copy_(own.triu() + own.triu(1).T)
+    return K
 
 
 def triangle_of_features(phi: Tensor) -> TriangleGram:
@@ -98,8 +103,15 @@ def triangle(kernel: Any, X: Tensor) -> TriangleGram:
 
     with workers(X.device) as share_out:
         share_out(form, slices(len(X), len(X) if is_tile else TILE[0]))
-    # fsum is exact, so that the order in which threads finish does not matter.
-    return TriangleGram(K, math.fsum(energies))
+    return TriangleGram(K, _sum(energies))
+
+
+def _sum(energies: Sequence[float]) -> float:
+    """Return the sum of positive numbers, exactly, so that the order in which threads finish does not matter."""
+    try:
+        return math.fsum(energies)
+    except OverflowError:
+        return math.inf
 
 
 def _energy(tile: Tensor, at_diagonal: bool) -> float:

@@ -52,8 +52,8 @@ class KernelChoice:
         name = self.kernel
         if name in PLAIN:
             return PLAIN[name], {}
-        # For a tiny γ the bandwidth would overflow; all values are then 1.
-        if name == "rbf" and gamma > 0 and math.isfinite(0.5 / gamma):
+        # For a tiny γ the bandwidth would overflow, and all values are 1; for a huge one its inverse would.
+        if name == "rbf" and gamma > 0 and math.isfinite(0.5 / gamma) and math.isfinite(2 * gamma):
             return "RBF", {"sigma2": 0.5 / gamma}
         whole = float(self.degree).is_integer() and 1 <= self.degree <= LARGEST_DEGREE
         if name == "poly" and whole and gamma > 0 and self.coef0 >= 0:

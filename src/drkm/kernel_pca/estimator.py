@@ -52,8 +52,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
         Eigensolver for kernel matrices that are in the memory of a CPU: LAPACK, ARPACK, or random projections, which
         are not exact. If at most an eighth of the spectrum of more than 120 samples is wanted, "auto" is Lanczos
-        without restarts, with ARPACK for spectra that need restarts; else it is "dense". Other matrices (on a GPU, or
-        with gram="tiled") are solved by a block Krylov method.
+        without restarts, with ARPACK for spectra that need restarts or if `max_iter` is given; else it is "dense".
+        Other matrices (on a GPU, or with gram="tiled") are solved by a block Krylov method.
     tol, max_iter : float, int, default=0, None
         Tolerance of ARPACK, Lanczos and the block Krylov method, where 0 is machine precision, and iteration limit of
         ARPACK. The block Krylov method takes at most so many products with the matrix, by default 60, and warns if

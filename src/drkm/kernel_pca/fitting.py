@@ -11,9 +11,11 @@ from torch import Tensor
 
 from drkm.kernel_pca import inverse, precision, samples
 from drkm.kernel_pca.choice import KernelChoice
-from drkm.kernel_pca.parameters import component_count, is_auto, kernel_choice, learns_inverse
+from drkm.kernel_pca.parameters import component_count, is_auto, is_precomputed, kernel_choice, learns_inverse
 from drkm.kernel_pca.samples import Given
 from drkm.kernels import Kernel
+from drkm.machine import memory
+from drkm.problem import spectrum
 from drkm.problem.eigen_options import EigenOptions
 from drkm.training import kernel_components, parameters
 from drkm.training.kernel_components import KernelComponents
@@ -27,6 +29,8 @@ def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], options: EigenOptions) 
     """
     choice = kernel_choice(chosen)
     gamma = choice.gamma_of(rows.shape[1])
+    if learns_inverse(chosen):
+        inverse.check_room(rows.shape[0], rows.dtype.itemsize)
     own = choice.own(gamma)
     if own is choice.kernel:
         _check_object(own, rows)
@@ -53,16 +57,33 @@ def _by_scikit_learn(
     inverse.check_search(chosen["preimage"], None, kernel)
     asked = samples.asked_precision(chosen["device"], chosen["dtype"])
     kept = samples.for_scikit_learn(rows, X, asked, copy=chosen["copy_X"])
-    # What numpy would warn of is refused in the next lines; a sum holds no second matrix.
+    if is_precomputed(kernel):
+        _check_square(kept)
+    else:
+        _check_room(kept, chosen, options)
+    # What numpy would warn of is refused in the next lines; extremes hold no second matrix, and pass on NaN.
     with np.errstate(over="ignore", invalid="ignore"):
         K = np.asarray(choice.scikit(choice.gamma_of(kept.shape[1]))(kept))
         # It is centred in place; a given one may be read-only, as that of a data frame is.
         K = np.require(K, requirements="W")
-        is_finite = np.isfinite(K.sum())
+        is_finite = np.isfinite(K.min()) and np.isfinite(K.max())
     if not is_finite:
         raise ValueError(f"kernel: {kernel!r} has values on these samples that are NaN or infinite")
     found = kernel_components.of_matrix(K, component_count(chosen), options, keep_zeros=_keeps_zeros(chosen))
     return kept, found if asked is None else found.to(asked)
+
+
+def _check_square(K: Any) -> None:
+    n, columns = K.shape
+    if n != columns:
+        raise ValueError(f'X: expected a square matrix for kernel="precomputed", got {n}×{columns}')
+
+
+def _check_room(X: Any, chosen: Mapping[str, Any], options: EigenOptions) -> None:
+    """Raise an error if the kernel matrix that scikit-learn forms, and its decomposition, do not fit into memory."""
+    n, told = X.shape[0], f"kernel: {chosen['kernel']!r}, whose matrix scikit-learn forms,"
+    numbers = n * n + spectrum.numbers_held(n, min(n, component_count(chosen) or n), options)
+    memory.require(numbers * X.dtype.itemsize, "cpu", f"{told} for {n} samples", "take a kernel of ours")
 
 
 def _check_object(kernel: Any, rows: Any) -> None:

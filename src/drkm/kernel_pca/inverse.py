@@ -14,7 +14,18 @@ from drkm.inference.kernel_projection import KernelProjection
 from drkm.inference.subspace import Components, on_landmarks
 from drkm.kernel_pca.parameters import SEARCHES
 from drkm.kernel_pca.samples import as_array
+from drkm.machine import memory
 from drkm.training import parameters
+from drkm.validation import checks
+
+#: n×n matrices of the regression: kernel values, what of them is finite, and a copy that LAPACK makes
+MATRICES = 2.125
+
+
+def check_room(n: int, item: int) -> None:
+    """Raise an error if the regression on the codes of n samples, which needs their kernel matrix, has no room."""
+    advice = 'preimage="fixed-point" or "gradient" need no regression'
+    memory.require(int(MATRICES * n * n * item), "cpu", f"fit_inverse_transform: a regression on {n} samples", advice)
 
 
 def ridge_coefficients(kernel: Any, Z: Any, points: Any, alpha: float, dtype: torch.dtype) -> np.ndarray:
@@ -46,7 +57,7 @@ def values_on_codes(kernel: Any, Z: Any, centres: Any, dtype: torch.dtype) -> np
 
 def read_codes(X: Any, names: np.ndarray, like: Tensor) -> Tensor:
     """Return codes with these names, one for each column of `like`, in its precision."""
-    return arguments.codes(X, names, like, "X")
+    return arguments.codes(X.toarray() if checks.is_sparse(X) else X, names, like, "X")
 
 
 def written(points: Any, precision: str, like: Any) -> Any:
@@ -79,7 +90,7 @@ def preimages(codes: Tensor, method: str, projection: KernelProjection, values: 
     values, H = values[positive], H[:, positive]
     if kernel.preimages_without_samples:
         sums = projection.weights[:, positive] * values.sqrt()
-        mean = kernel.table(X).mean(dim=0)
+        mean = kernel.mean_features(X)
         basis = on_landmarks(kernel, torch.cat([sums, mean[:, None]], dim=1), center=True)
     else:
         basis = Components(kernel, X, H, center=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -65,6 +66,17 @@ def squared_lengths(rows: Tensor) -> Tensor:
     """Return ‖x‖² of each row."""
     array = _array(rows) if _numpy_sums() else None
     return torch.linalg.vecdot(rows, rows) if array is None else torch.from_numpy(np.einsum("ij,ij->i", array, array))
+
+
+def lengths(A: Tensor, dim: int) -> Tensor:
+    """Return the lengths of columns (`dim=0`) or rows (`dim=1`), also where their squares would vanish or overflow."""
+    largest = torch.linalg.vector_norm(A, math.inf, dim=dim)
+    info = torch.finfo(A.dtype)
+    low, high = math.sqrt(info.tiny) / info.eps, math.sqrt(info.max / A.shape[dim])
+    if ((largest == 0) | ((largest > low) & (largest < high))).all():
+        return torch.linalg.vector_norm(A, dim=dim)
+    unit = torch.where(largest > 0, largest, 1.0)
+    return torch.linalg.vector_norm(A / unit.unsqueeze(dim), dim=dim) * unit
 
 
 def mean_of(rows: Tensor) -> Tensor:

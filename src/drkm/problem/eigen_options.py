@@ -21,7 +21,10 @@ class EigenOptions:
     random_state: Any = None
 
     def solver_for(self, n: int, count: int) -> str:
-        """Return the solver for so many of n eigenpairs; ARPACK finds fewer than all."""
+        """Return how so many of n eigenpairs are found: "dense", "randomized", or "krylov", by Lanczos or ARPACK."""
+        if self.solver == "arpack":
+            # ARPACK finds fewer than all.
+            return "dense" if count >= n else "krylov"
         if self.solver != "auto":
-            return "dense" if self.solver == "arpack" and count >= n else self.solver
-        return "dense" if n <= DENSE_BELOW or count > DENSE_SHARE * n else "arpack"
+            return self.solver
+        return "dense" if n <= DENSE_BELOW or count > DENSE_SHARE * n else "krylov"

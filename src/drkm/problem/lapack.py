@@ -22,7 +22,7 @@ def leading_by_lapack(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray
         return _leading(K, count)
 
 
-def numbers_held(n: int, count: int) -> int:
+def numbers_of_lapack(n: int, count: int) -> int:
     """Return how many numbers `leading_by_lapack` holds besides the matrix: a copy, and vectors or their workspace."""
     return n**2 + (3 * n * count if _are_some(n, count) else int(ALL_WORKSPACE * n**2))
 

@@ -22,7 +22,7 @@ from drkm.problem.deflation import Pairs, Product, is_complete, is_symmetric, me
 from drkm.problem.eigen import LEAST_VALUE, Eigenpairs, leading_eigenpairs, least_residual, workspace_bytes
 from drkm.problem.eigen_options import EigenOptions
 from drkm.problem.lanczos import leading_by_lanczos
-from drkm.problem.lapack import leading_by_lapack, numbers_held
+from drkm.problem.lapack import leading_by_lapack, numbers_of_lapack
 from drkm.validation import checks
 from drkm.validation.callers import level_of_caller
 
@@ -32,6 +32,11 @@ FEW = 16
 MOST_ROUNDS = 32
 #: if a product leaves less of random numbers than this share of rounding, all eigenvalues are rounding
 NOTHING = 1e-3
+#: eigenvalues that rounding leaves after centring, in units of eps·tr(K), at least
+LEAST_ROUNDINGS = 4.0
+#: share of the rounding of sums that is left beside a first eigenvalue that is real: its eigenvector takes up what
+#: roundings have in common (measured: a twenty-fifth; of samples that are all equal, two fifths of the whole)
+BESIDE_FIRST = 1 / 8
 #: error of a sum of squares, in units of its rounding error
 ENERGY_ROUNDING = 1e3
 #: vectors that Lanczos or ARPACK hold, per eigenpair and besides; random projections per eigenpair, with more of them
@@ -61,8 +66,8 @@ class Spectrum(NamedTuple):
 
 
 def roundings_of_sum(n: int) -> float:
-    """Return the error of a sum of n terms in units of one rounding, if roundings are independent; at least 4."""
-    return max(4.0, math.sqrt(n))
+    """Return the error of a sum of n terms in units of one rounding, if roundings are independent."""
+    return max(LEAST_ROUNDINGS, math.sqrt(n))
 
 
 def of_gram(gram: Gram, count: int, options: EigenOptions, like: Tensor, means: Tensor | None = None) -> Pairs:
@@ -71,10 +76,12 @@ def of_gram(gram: Gram, count: int, options: EigenOptions, like: Tensor, means: 
     Known means of the rows of K can save the search for missed eigenvectors.
     """
     if isinstance(gram, TriangleGram):
-        # Eigenvalues below this are what rounding leaves after centring, or, in a Krylov space, of sums of n terms.
-        roundings = roundings_of_sum(gram.n) if options.solver_for(gram.n, count) == "arpack" else 4.0
-        floor = roundings * torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
-        values, vectors = _of_triangle(gram, count, options, means, floor)
+        rounding = torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
+        # In a Krylov space these are roundings of sums of n terms.
+        most = roundings_of_sum(gram.n) if options.solver_for(gram.n, count) == "krylov" else LEAST_ROUNDINGS
+        values, vectors = _of_triangle(gram, count, options, means, most * rounding)
+        least = max(LEAST_ROUNDINGS, BESIDE_FIRST * most)
+        floor = rounding * (least if values.max() > most * rounding else most)
         return np.where(np.abs(values) > floor, values, 0).astype(values.dtype), vectors
     phi = getattr(gram, "phi", None)
     if phi is not None and not phi.is_cuda:
@@ -120,16 +127,21 @@ def workspace(work: Workload, features: int | None, options: EigenOptions, *, in
     if not in_memory:
         like = torch.empty(0, dtype=work.dtype, device=work.device)
         return max(workspace_bytes(n, count, options.tol or TOL, like), work.item * results)
-    solver = options.solver_for(n, count)
-    solving = numbers_held(n, count) if solver == "dense" else _numbers_of_iterations(n, count, solver)
+    solving = numbers_held(n, count, options)
     # The results take the place of the matrix, which the strategy counts unless it has features.
     needed = max(solving, results - n**2)
     return work.item * (needed if features is None else n**2 + needed)
 
 
+def numbers_held(n: int, count: int, options: EigenOptions) -> int:
+    """Return how many numbers the eigenpairs of a matrix in memory need besides it."""
+    solver = options.solver_for(n, count)
+    return numbers_of_lapack(n, count) if solver == "dense" else _numbers_of_iterations(n, count, solver)
+
+
 def _numbers_of_iterations(n: int, count: int, solver: str) -> int:
     per, more = KRYLOV_VECTORS
-    return n * (per * count + more if solver == "arpack" else RANDOM_VECTORS * (count + RANDOM_MORE))
+    return n * (per * count + more if solver == "krylov" else RANDOM_VECTORS * (count + RANDOM_MORE))
 
 
 def _numbers_of_features(n: int, features: int, count: int, options: EigenOptions) -> int:
@@ -137,21 +149,23 @@ def _numbers_of_features(n: int, features: int, count: int, options: EigenOption
     least = min(n, features)
     some = min(count, least)
     zeros = ZERO_BLOCKS * n * count if some < count else 0
-    if options.solver_for(least, some) == "arpack":
-        return _numbers_of_iterations(n, some, "arpack") + zeros
+    if options.solver_for(least, some) == "krylov":
+        return _numbers_of_iterations(n, some, "krylov") + zeros
     return FEATURE_COPIES * n * features + SQUARES * least**2 + zeros
 
 
 def of_centered(K: np.ndarray, count: int, options: EigenOptions) -> Pairs:
     """Return the leading eigenpairs of a centred matrix, which may be overwritten."""
     solver = options.solver_for(len(K), count)
-    if solver == "arpack":
+    # The BLAS would copy a matrix in columns for every product; only random projections take one that is not symmetric.
+    K = K.T if K.flags.f_contiguous and solver != "randomized" else K
+    if solver == "krylov":
         return _krylov(blas.symmetric_operator(K), len(K), count, options, K.dtype)
     return leading_by_lapack(K, count) if solver == "dense" else _randomized(K, count, options)
 
 
 def _of_triangle(gram: TriangleGram, count: int, options: EigenOptions, means: Tensor | None, floor: float) -> Pairs:
-    if options.solver_for(gram.n, count) == "arpack":
+    if options.solver_for(gram.n, count) == "krylov":
         upper = gram.K.numpy()
         product = _centered(blas.symmetric_operator(upper), gram.n, upper.dtype)
         thorough = means is None or is_symmetric(means.numpy())
@@ -164,10 +178,15 @@ def _of_triangle(gram: TriangleGram, count: int, options: EigenOptions, means: T
 
 
 def _centered_energy(energy: float, means: Tensor) -> float:
-    """Return ‖CKC‖_F² = ‖K‖_F² - 2n‖m‖² + (n m̄)², m the means of rows and m̄ that of all, or more by rounding."""
-    n, m = len(means), means.double()
-    rounding = ENERGY_ROUNDING * torch.finfo(means.dtype).eps * energy
-    return energy - 2 * n * float(m @ m) + (n * float(m.mean())) ** 2 + rounding
+    """Return ‖CKC‖_F² = ‖K‖_F² - 2n‖m‖² + (n m̄)², m the means of rows and m̄ that of all, or more by rounding.
+
+    Squares of very small or large kernel values may have left their precision; then nothing is known.
+    """
+    n, m, info = len(means), means.double(), torch.finfo(means.dtype)
+    if not n * n * info.tiny / info.eps < energy < math.inf:
+        return math.inf
+    total = n * float(m.mean())
+    return energy - 2 * n * float(m @ m) + total * total + ENERGY_ROUNDING * info.eps * energy
 
 
 def _krylov(
@@ -268,7 +287,7 @@ def _of_features(phi: np.ndarray, count: int, options: EigenOptions, floor: floa
     from scipy.linalg import svd
 
     some = min(count, *phi.shape)
-    if options.solver_for(min(phi.shape), some) == "arpack":
+    if options.solver_for(min(phi.shape), some) == "krylov":
         product = _centered(lambda v: phi @ (v @ phi), len(phi), phi.dtype)
         values, vectors = _krylov(product, len(phi), some, options, phi.dtype, floor=floor)
     else:
@@ -309,6 +328,9 @@ def in_order(pairs: Pairs) -> Spectrum:
 
 def _nonnegative(values: np.ndarray) -> np.ndarray:
     """Return eigenvalues with rounding set to 0, or raise an error if the kernel is not positive semi-definite."""
+    if not len(values):
+        # Features of samples that are all zero may have no columns.
+        return values
     largest, smallest, kind = values[0], values[-1], values.dtype
     if smallest < -NEGATIVE_SHARE[kind] * max(largest, 0) and smallest < -NEGATIVE_VALUE[kind]:
         raise ValueError(

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
+from drkm.machine.elementwise import lengths
 
 #: smallest over largest eigenvalue of YᵀY below which its inverse square root loses too many digits
 ILL_CONDITIONED = 1e-6
@@ -43,7 +44,7 @@ def norms(*blocks: Tensor) -> list[float]:
 
 def column_norms(A: Tensor) -> Tensor:
     """Return the norm of every column."""
-    return collectives.root_sum_square(torch.linalg.vector_norm(A, dim=0))
+    return collectives.root_sum_square(lengths(A, dim=0))
 
 
 def qr(Y: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from drkm import gram as grams
 from drkm.files.rows import slices
 from drkm.gram import Auto, Dense, FeatureGram, Gram, Strategy
 from drkm.gram.base import remove_mean_
-from drkm.gram.triangle import TriangleGram, triangle, triangle_of_features
+from drkm.gram.triangle import mirrored_, triangle, triangle_of_features
 from drkm.kernels import Kernel
 from drkm.machine.layout import aligned
 from drkm.machine.threads import FEW_PRODUCTS, SMALL, one_thread, one_thread_of_blas
@@ -32,7 +32,7 @@ SYMMETRIC, ROWS = 1e-6, 64
 class KernelComponents(NamedTuple):
     """Eigenpairs of a centred kernel matrix, and codes k(x, X)A - b (φ(x)A - b with explicit features).
 
-    kernel : the kernel that was computed; None if a kernel matrix was given
+    kernel : the kernel that was computed; None if a kernel matrix was given, also one by scikit-learn
     values, vectors : eigenpairs
     weights : A, (n×k) or (D×k)
     shift : b
@@ -111,9 +111,9 @@ def of_matrix(K: np.ndarray, count: int | None, options: EigenOptions, *, keep_z
     K -= means
     K -= row_means[:, None]
     K += means.mean()
-    # Random projections need no symmetry. Of others the lower triangle counts, as in scikit-learn.
+    # Random projections need no symmetry. For others the lower triangle counts, as for scikit-learn's dense solver.
     if not symmetric and options.solver != "randomized":
-        TriangleGram(torch.from_numpy(K).T).whole()
+        mirrored_(torch.from_numpy(K).T)
     found = _kept(spectrum.of_centered(K, wanted, options), keep_zeros)
     weights = _weights(found, torch.from_numpy(means))
     return KernelComponents(None, *found, weights, torch.from_numpy(means) @ weights)

@@ -94,8 +94,9 @@ def random_state(value: Any) -> np.random.RandomState:
     from sklearn.utils import check_random_state
 
     try:
-        # bool is a subclass of int, but a mistake here.
-        return check_random_state(repr(value) if isinstance(value, bool | np.bool_) else value)
+        # bool is a subclass of int, but a mistake here, as is the module numpy.random.
+        is_mistake = isinstance(value, bool | np.bool_) or value is np.random
+        return check_random_state(repr(value) if is_mistake else value)
     except ValueError as error:
         allowed = "an integer from 0 to 2**32 - 1, a RandomState or None"
         raise ValueError(f"random_state: expected {allowed}, got {value!r}") from error
