@@ -33,7 +33,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     add_indicator : bool, default=False
         Add an indicator column for each feature that had gaps in `fit`.
     keep_empty_features : bool, default=False
-        Keep features that had no number in `fit`, filled with 0; otherwise they are dropped.
+        Keep features that had no number in `fit`, with 0 in their gaps; otherwise they are dropped.
     random_state : int, RandomState instance or None, default=0
         Seed for masking entries and drawing samples.
 
@@ -106,7 +106,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         empty = np.isnan(self.statistics_)
         filled = self.filling_.fill(values[:, ~empty])
         if self.keep_empty_features and empty.any():
-            whole = np.zeros(values.shape)
+            whole = np.where(np.isnan(values), 0.0, values)
             whole[:, ~empty] = filled
             filled = whole
         return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(values)])
