@@ -123,6 +123,14 @@ def test_numbers_in_a_feature_that_had_none_in_fit_are_kept_as_by_simple_imputer
     np.testing.assert_array_equal(ours[:, 2], theirs[:, 2])
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_gaps_are_found_in_the_precision_of_the_data(dtype):
+    X = np.where(np.isnan(GAPPY[:40]), -99.9, GAPPY[:40]).astype(dtype)
+    blank = np.where(np.isnan(GAPPY[:40]), np.nan, X)
+    np.testing.assert_array_equal(Imputer(missing_values=-99.9).fit_transform(X), Imputer().fit_transform(blank))
+    np.testing.assert_array_equal(Imputer(missing_values=-1e300).fit_transform(X), X)
+
+
 def test_a_frame_keeps_its_names_and_rows():
     frame = pd.DataFrame(GAPPY, columns=load_wine().feature_names, index=[f"w{i}" for i in range(len(GAPPY))])
     out = Imputer().set_output(transform="pandas").fit_transform(frame)

@@ -133,7 +133,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
         """Return X as float64 with NaN in its gaps."""
         finite = "allow-nan" if self._gaps_are_nan else True
-        values = inputs.checked(self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite, copy=True)
+        kinds = (np.float64, np.float32, np.float16)
+        values = inputs.checked(self, X, reset=reset, dtype=kinds, ensure_all_finite=finite, copy=True)
         if not self._gaps_are_nan:
-            values[values == self.missing_values] = np.nan
-        return values
+            # -99.9 is another number in float32 than in float64; what a small type cannot hold is infinite, so no gap.
+            with np.errstate(over="ignore"):
+                values[values == values.dtype.type(self.missing_values)] = np.nan
+        return values.astype(np.float64, copy=False)
