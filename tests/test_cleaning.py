@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -387,6 +388,14 @@ def test_images_with_gaps_are_cleaned_to_a_folder(tmp_path):
     assert done.code == 0, done.err
     found = np.stack([np.asarray(Image.open(file)) for file in sorted((tmp_path / "clean").iterdir())])
     assert error(found * np.nanmax(images) / 255, np.nan_to_num(images)) < 20
+
+
+@pytest.mark.parametrize("words", [("select",), ("denoise", "--auto", "-o", "clean.csv")])
+def test_commands_take_one_noise_level(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_table(Path("t.csv"), plane(30)[0])
+    told = refused(words[0], "t.csv", *words[1:], "--id", "patient", "--noise", "1,5")
+    assert "noise: expected a positive number or auto, got '1,5'" in told
 
 
 def test_commands_say_what_they_lack(tmp_path):

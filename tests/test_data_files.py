@@ -59,6 +59,18 @@ def test_dialects_of_csv(text, columns, names, tmp_path):
     assert table.names == names
 
 
+def test_texts_with_underscores_are_no_numbers(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("sample,a,b\n1_1,1.5,-2\n1_2,3,4e-3\n")
+    assert read_table(path, columns=Columns(finds_id=True)).names == ("1_1", "1_2")
+    path.write_text("sample,a,b\n1_1,1.5,-2\n1_1,3,4e-3\n")
+    with pytest.raises(ValueError, match=r"has text in column sample \(row 1: '1_1'\)"):
+        read_table(path)
+    path.write_text("a,b\n1.5,-2\n3,4_0\n5,6\n")
+    with pytest.raises(ValueError, match=r"has an entry that is no number in row 2 of column 'b': '4_0'"):
+        read_table(path)
+
+
 def test_truth_values_are_1_and_0(tmp_path):
     (tmp_path / "x.csv").write_text("a,ok\n1,True\n2,false\n3,\n")
     table = read_table(tmp_path / "x.csv", columns=Columns(gaps=True))

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
-from sklearn.impute import KNNImputer
+from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from command_line import drkm, refused
@@ -113,6 +113,22 @@ def test_empty_features_indicators_and_other_marks_are_as_in_simple_imputer():
     np.testing.assert_array_equal(out[:, 2], 0)
     marked = np.where(np.isnan(X), -9.0, X)
     np.testing.assert_array_equal(Imputer(missing_values=-9.0).fit_transform(marked), plain.transform(X))
+
+
+def test_numbers_in_a_feature_that_had_none_in_fit_are_kept_as_by_simple_imputer():
+    X, new = GAPPY[:40, :4].copy(), GAPPY[40:60, :4]
+    X[:, 2] = np.nan
+    assert np.isnan(new[:, 2]).any()
+    ours, theirs = (kind(keep_empty_features=True).fit(X).transform(new) for kind in (Imputer, SimpleImputer))
+    np.testing.assert_array_equal(ours[:, 2], theirs[:, 2])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_gaps_are_found_in_the_precision_of_the_data(dtype):
+    X = np.where(np.isnan(GAPPY[:40]), -99.9, GAPPY[:40]).astype(dtype)
+    blank = np.where(np.isnan(GAPPY[:40]), np.nan, X)
+    np.testing.assert_array_equal(Imputer(missing_values=-99.9).fit_transform(X), Imputer().fit_transform(blank))
+    np.testing.assert_array_equal(Imputer(missing_values=-1e300).fit_transform(X), X)
 
 
 def test_a_frame_keeps_its_names_and_rows():

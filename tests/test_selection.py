@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import torch
-from sklearn.exceptions import FitFailedWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 
 from drkm.datasets import make_half_circle, make_square
 from drkm.datasets.toy2d import CURVES
@@ -216,6 +216,21 @@ def test_processes_do_not_change_the_result():
     np.testing.assert_allclose(
         [row["criterion"] for row in alone.table], [row["criterion"] for row in together.table], rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_checkpoint_of_the_estimator_is_that_of_the_final_fit_alone(n_jobs, tmp_path):
+    X, _ = make_half_circle(60, 0.1, random_state=2)
+    path = tmp_path / "state"
+    # Fits that run out of time leave their checkpoints.
+    estimator = ConstrDRKM(checkpoint=path, max_seconds=1e-9, tol=1e-12)
+    found = select(X, {"n_components": [(3, 2), (4, 2)]}, estimator=estimator, noise=0.1, n_jobs=n_jobs)
+    assert [row["failure"] for row in found.table] == [None, None]
+    assert estimator.checkpoint == path
+    with pytest.warns(ConvergenceWarning):
+        found.best_estimator.fit(X)
+    with pytest.raises(ValueError, match="belongs to a fit with other data or parameters"):
+        found.best_estimator.fit(X[1:])
 
 
 def test_given_validation_points_are_not_trained_on():

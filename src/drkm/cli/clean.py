@@ -77,8 +77,8 @@ class Choosing:
 
         if self.noise == "auto":
             return "auto"
-        (number,) = options.numbers("noise", self.noise, float)[:1]
-        if not (np.isfinite(number) and number > 0):
+        number, *others = options.numbers("noise", self.noise, float)
+        if others or not (np.isfinite(number) and number > 0):
             raise ValueError(f"noise: expected a positive number or auto, got {self.noise!r}")
         return number / scale
 

@@ -178,20 +178,28 @@ def _is_number(entry: str) -> bool:
         float(entry)
     except ValueError:
         return False
-    return True
+    # Python reads 1_1 as 11, but it is rather the name of a sample.
+    return "_" not in entry
 
 
 def _numbers(rows: Sequence[Sequence[str]], header: Sequence[str], columns: Columns) -> np.ndarray:
     if columns.classes:
         rows = list(zip(*map(_numbered_if_text, zip(*rows, strict=True)), strict=True))
     try:
-        return np.array(rows, dtype=np.float64)
+        return _converted(rows)
     except ValueError:
         rows = list(zip(*map(_numbers_if_truth, zip(*rows, strict=True)), strict=True))
     try:
-        return np.array(rows, dtype=np.float64)
+        return _converted(rows)
     except ValueError:
         raise Refused(_complaint(rows, header, columns)) from None
+
+
+def _converted(rows: Sequence[Sequence[str]]) -> np.ndarray:
+    """Return entries as numbers, if each of them `_is_number`."""
+    if any("_" in "".join(row) for row in rows):
+        raise ValueError("an underscore is no part of a number")
+    return np.array(rows, dtype=np.float64)
 
 
 def _numbers_if_truth(column: Sequence[str]) -> Sequence[str]:

@@ -33,7 +33,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     add_indicator : bool, default=False
         Add an indicator column for each feature that had gaps in `fit`.
     keep_empty_features : bool, default=False
-        Keep features that had no number in `fit`, filled with 0; otherwise they are dropped.
+        Keep features that had no number in `fit`, with 0 in their gaps; otherwise they are dropped.
     random_state : int, RandomState instance or None, default=0
         Seed for masking entries and drawing samples.
 
@@ -106,7 +106,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         empty = np.isnan(self.statistics_)
         filled = self.filling_.fill(values[:, ~empty])
         if self.keep_empty_features and empty.any():
-            whole = np.zeros(values.shape)
+            whole = np.where(np.isnan(values), 0.0, values)
             whole[:, ~empty] = filled
             filled = whole
         return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(values)])
@@ -133,7 +133,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
         """Return X as float64 with NaN in its gaps."""
         finite = "allow-nan" if self._gaps_are_nan else True
-        values = inputs.checked(self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite, copy=True)
+        kinds = (np.float64, np.float32, np.float16)
+        values = inputs.checked(self, X, reset=reset, dtype=kinds, ensure_all_finite=finite, copy=True)
         if not self._gaps_are_nan:
-            values[values == self.missing_values] = np.nan
-        return values
+            # -99.9 is another number in float32 than in float64; what a small type cannot hold is infinite, so no gap.
+            with np.errstate(over="ignore"):
+                values[values == values.dtype.type(self.missing_values)] = np.nan
+        return values.astype(np.float64, copy=False)

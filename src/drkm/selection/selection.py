@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from torch import Tensor
 
@@ -72,7 +73,7 @@ def select(
         Without a grid: whether to denoise the samples themselves, or new samples like them.
     estimator : ConstrDRKM, optional
         Values of parameters that are not in the grid. By default candidates are fitted to a loose tolerance, and the
-        best one again with the defaults of `ConstrDRKM`.
+        best one again with the defaults of `ConstrDRKM`. Its checkpoint is that of the final fit alone.
     validation : array of shape (m, d), optional
         Noisy points for the comparison; by default a part of X.
     holdout : float
@@ -127,7 +128,8 @@ def select(
         train, held = _split_off(samples, holdout, rng)
     else:
         train, held = samples, _points_like(samples, validation)
-    base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
+    # A checkpoint belongs to one fit.
+    base = ConstrDRKM(tol=1e-3, max_iter=200) if estimator is None else clone(estimator).set_params(checkpoint=None)
     groups = fits_of(grid)
     for fixed, variants in groups:
         check(base, fixed, variants, len(train))
