@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from drkm.machine.threads import one_thread
 from drkm.problem import learning
 from drkm.problem.energy import Energy, workload
 from drkm.solvers import Penalty, Result, Status, solve
+from drkm.solvers.accuracy import ROUNDING
 from drkm.solvers.loop import Abandon
 from drkm.solvers.state import Dimensions
 from drkm.training import layer_weights, starts
@@ -115,11 +117,29 @@ def _energy(X: Tensor | Rows, plan: Plan) -> Energy:
     plan.tell("forming K_1")
     # The number of features of a map is known now: recompute what they leave of a budget.
     energy = Energy(X, kernels, plan.sizes, eta, plan.strategy, plan.center, blocks=plan.blocks)
+    _check_size(energy)
     if plan.eta is None:
         plan.tell("weights of the layers")
         with _computing(energy):
             energy.eta = layer_weights.balanced(energy)
     return energy
+
+
+def _check_size(energy: Energy) -> None:
+    """Refuse a first layer with a gradient K_1 H_1/η_1 so short that squares of its residual would underflow.
+
+    Its length is about the mean of the diagonal of K_1 over η_1, or larger. Zero is allowed: samples may be equal.
+    """
+    limits, eta = torch.finfo(energy.dtype), energy.eta[0]
+    # No tolerance asks for a residual below this many rounding errors of the gradient.
+    least = math.sqrt(limits.tiny) / (ROUNDING * limits.eps)
+    size = float(collectives.mean(energy.first_uncentered.diagonal()))
+    if 0 < size < least:
+        what = f"X: kernel values of {size:.1e} are too small for"
+        raise ValueError(_in_precision(energy, what, ", divide the data by their typical size"))
+    if 0 < size < least * eta:
+        advice = f", expected at most {size / least:.1e} for kernel values of {size:.1e}"
+        raise ValueError(_in_precision(energy, f"eta: {eta:.1e} is too large for", advice))
 
 
 @contextmanager
@@ -129,12 +149,15 @@ def _computing(energy: Energy) -> Iterator[None]:
         with one_thread(energy.cost.flops < SMALL_GRADIENT):
             yield
     except (FloatingPointError, torch.linalg.LinAlgError) as error:
-        kind = dtype_name(energy.dtype)
-        more_digits = ', or take dtype="float64"' if kind == "float32" else ""
-        raise ValueError(
-            f"X: the energy or its gradient became NaN or inf in {kind}: divide the data by their typical size, check "
-            f"the kernels, eta and init{more_digits}"
-        ) from error
+        advice = ": divide the data by their typical size, check the kernels, eta and init"
+        what = "X: the energy or its gradient became NaN or inf in"
+        raise ValueError(_in_precision(energy, what, advice)) from error
+
+
+def _in_precision(energy: Energy, what: str, advice: str) -> str:
+    """Return an error about numbers that the precision of the fit cannot hold."""
+    kind = dtype_name(energy.dtype)
+    return f"{what} {kind}{advice}" + (', or take dtype="float64"' if kind == "float32" else "")
 
 
 def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:
