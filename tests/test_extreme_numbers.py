@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from drkm import ConstrDRKM
+from drkm import ConstrDRKM, load
 from drkm.kernels import RBF, Polynomial
+from drkm.strange_data import StrangeDataWarning
 
 X = np.random.default_rng(0).standard_normal((50, 4))
 BEYOND = X.astype(object)
@@ -79,6 +81,33 @@ def test_small_data_that_are_not_refused_have_the_codes_of_any_other_size(dtype,
     tolerance = 50 * np.finfo(dtype).eps
     np.testing.assert_allclose(small.codes_, model.codes_, atol=tolerance)
     np.testing.assert_allclose(small.transform(2.0**-power * new), model.transform(new), atol=tolerance)
+
+
+@pytest.mark.parametrize(("kernel", "size", "eta"), [("rbf", 1.0, 1e-60), ("linear", 1e30, 1.0)])
+@pytest.mark.parametrize("n_components", [3, (3, 2)])
+def test_a_residual_beyond_float32_changes_no_codes_of_new_points_and_no_file(
+    n_components, kernel, size, eta, tmp_path
+):
+    new = np.random.default_rng(1).standard_normal((5, 4))
+    # The weight of the second layer grows with the gradient of the first.
+    weights, large = ((1.0,), (eta,)) if n_components == 3 else ((1.0, 2.0), (eta, 2.0 * eta / size**2))
+    kernels = kernel if n_components == 3 else (kernel, "rbf")
+    model = ConstrDRKM(n_components, kernel=kernels, eta=weights, axes=None).fit(X)
+    extreme = ConstrDRKM(n_components, kernel=kernels, eta=large, axes=None).fit(size * X)
+    np.testing.assert_allclose(extreme.transform(size * new), model.transform(new), atol=1e-5)
+    extreme.save(tmp_path / "model.safetensors")
+    found = load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(found.transform(size * new), extreme.transform(size * new))
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 1e30), ("float64", 1e160)])
+@pytest.mark.parametrize("n_components", [3, (3, 2)])
+def test_codes_of_points_whose_kernel_values_overflow_are_doubted(n_components, dtype, size):
+    model = ConstrDRKM(n_components, kernel=("linear", "rbf")[: np.size(n_components)], dtype=dtype).fit(X)
+    assert (model.encode(size * X[:2]).residual == np.inf).all()
+    doubt = pytest.warns(ConvergenceWarning, match="codes of 2 of 2 points are not stationary")
+    with pytest.warns(StrangeDataWarning), doubt:
+        model.transform(size * X[:2])
 
 
 def test_an_integer_beyond_float64_is_refused_wherever_numbers_are_taken():
