@@ -74,6 +74,7 @@ def solve(
             seconds = collectives.agreed(spent + time.perf_counter() - clock)
             state = replace(state, seconds=seconds, evaluations=energy.count.evaluations)
             entry = _record(state)
+            _check_finite(state)
             stop = _asked_to_stop(callbacks, entry)
             limit = math.inf if solver.has_schedule else max_iter
             status = _verdict(solver, state, tol, limit, max_seconds, stop)
@@ -130,11 +131,15 @@ def _record(state: State) -> dict[str, float]:
     return entry
 
 
+def _check_finite(state: State) -> None:
+    """Raise an error unless there are numbers to show and to judge."""
+    if not math.isfinite(state.objective) or not math.isfinite(state.stationarity):
+        raise FloatingPointError("the energy or its gradient became NaN or inf: check the data, the kernels and eta")
+
+
 def _verdict(
     solver: Solver, state: State, tol: float, max_iter: float, max_seconds: float | None, stop: bool
 ) -> Status | None:
-    if not math.isfinite(state.objective) or not math.isfinite(state.stationarity):
-        raise FloatingPointError("the energy or its gradient became NaN or inf: check the data, the kernels and eta")
     tol = max(tol, ROUNDING * torch.finfo(state.H.dtype).eps)
     if state.stationarity <= tol and state.feasibility <= tol:
         return Status.CONVERGED
