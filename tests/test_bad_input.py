@@ -501,6 +501,19 @@ def test_energies_that_overflow_are_refused_before_callbacks_and_the_progress_ba
     assert not seen
 
 
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("eta", ["auto", 1.0])
+@pytest.mark.parametrize("init", ["kpca", "random"])
+def test_kernel_values_that_overflow_are_refused_wherever_they_are_found(init, eta, center):
+    """Weights of layers take a minimum of eigenvalues, and LAPACK gives up, by numpy's error and by torch's."""
+    points = X[:20].copy()
+    points[3] *= 1e3
+    model = ConstrDRKM(
+        (3, 2), kernel=[Polynomial(degree=30), "rbf"], init=init, eta=eta, center=center, dtype="float32"
+    )
+    refused(lambda: model.fit(points), ValueError, "X", "inf in float32", "divide the data", 'dtype="float64"')
+
+
 @pytest.mark.parametrize("scale", [1e9, 1e13, 1e25])
 @pytest.mark.parametrize("n_components", [3, (3, 2)])
 @pytest.mark.parametrize("solver", ["auto", "augmented-lagrangian"])

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -148,7 +149,7 @@ def _computing(energy: Energy) -> Iterator[None]:
     try:
         with one_thread(energy.cost.flops < SMALL_GRADIENT):
             yield
-    except (FloatingPointError, torch.linalg.LinAlgError) as error:
+    except (FloatingPointError, np.linalg.LinAlgError, torch.linalg.LinAlgError) as error:
         advice = ": divide the data by their typical size, check the kernels, eta and init"
         what = "X: the energy or its gradient became NaN or inf in"
         raise ValueError(_in_precision(energy, what, advice)) from error
