@@ -460,14 +460,25 @@ def test_a_checkpoint_that_is_kept_holds_the_finished_fit_until_it_is_removed(tm
     assert not kept.path.exists()
 
 
-def test_an_error_after_the_last_iteration_leaves_the_checkpoint(tmp_path, monkeypatch):
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize(
+    "last",
+    [
+        "drkm.training.run.record_of",
+        "drkm.training.run.without_samples",
+        "drkm.ConstrDRKM._set_fitted",
+        "drkm.strange_data.complaints",
+    ],
+)
+def test_an_error_after_the_last_iteration_leaves_the_checkpoint(tmp_path, monkeypatch, last, error):
     def fails(*words):
-        raise MemoryError
+        raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr("drkm.training.run.record_of", fails)
-        with pytest.raises(MemoryError):
+        patch.setattr(last, fails)
+        with pytest.raises(error):
             fit(tmp_path / "checkpoint")
     seen = []
     np.testing.assert_array_equal(fit(tmp_path / "checkpoint", seen.append).codes_, fit().codes_)
     assert seen == []
+    assert not (tmp_path / "checkpoint").exists()

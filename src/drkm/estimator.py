@@ -312,6 +312,8 @@ class ConstrDRKM(PointMethods, BaseEstimator):
                     self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)
                 names = getattr(self, "feature_names_in_", None)
                 complaints = strange_data.complaints(fitted.kernels[0], samples, fitted.center, names)
+                if checkpoint:
+                    checkpoint.finish_fit()
         for complaint in complaints:
             warnings.warn(complaint, strange_data.StrangeDataWarning, stacklevel=level_of_caller())
         if doubt := doubt_of_convergence(self.fitted_):

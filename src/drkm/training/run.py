@@ -86,8 +86,8 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     energy.set_kernels([best if best is first else best.with_parameters() for best, first in pairs])
     with _computing(energy):
         fitted = record_of(energy, race.best, plan, race.objectives, learning.layers_at_bound(kernels, best_kernels))
-    if checkpoint and not checkpoint.keep and not cut_short:
-        checkpoint.remove()
+    if checkpoint:
+        checkpoint.cut_short = cut_short
     if collectives.current() and any(kernel.is_pairwise for kernel in fitted.kernels):
         return with_all_samples(fitted), None
     return without_samples(fitted, energy.first_uncentered)
