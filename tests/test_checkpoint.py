@@ -407,6 +407,36 @@ def test_a_fit_stopped_by_ctrl_c_goes_on_from_its_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize("learns", [False, True])
+def test_ctrl_c_in_a_step_stores_the_last_point_however_recent_the_last_write_was(tmp_path, monkeypatch, learns):
+    checkpoint = Checkpoint(tmp_path / "checkpoint", every=3600)
+    step = LBFGS.step
+
+    def interrupted(solver, energy, state, tol):
+        if state.iteration == 5:
+            raise KeyboardInterrupt
+        return step(solver, energy, state, tol)
+
+    with monkeypatch.context() as patch, warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        patch.setattr(LBFGS, "step", interrupted)
+        ConstrDRKM((6, 3), eta=1.0, random_state=1, checkpoint=checkpoint, learn_bandwidth=learns).fit(X)
+    seen = []
+    again, whole = fit(checkpoint.path, seen.append, learn_bandwidth=learns), fit(learn_bandwidth=learns)
+    assert seen[0]["iteration"] == 5
+    np.testing.assert_array_equal(again.codes_, whole.codes_)
+    assert again.fitted_.result.n_evaluations == whole.fitted_.result.n_evaluations
+
+
+def test_ctrl_c_before_the_first_iteration_leaves_nothing_that_would_change_the_result(tmp_path, monkeypatch):
+    def interrupted(*words):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LBFGS, "prepare", interrupted)
+        assert not fit(tmp_path / "checkpoint").converged_
+    np.testing.assert_array_equal(fit(tmp_path / "checkpoint").codes_, fit().codes_)
+
+
+@pytest.mark.parametrize("learns", [False, True])
 def test_a_fit_that_is_out_of_time_goes_on_when_it_gets_more(tmp_path, learns):
     path = tmp_path / "checkpoint"
     iterations = []

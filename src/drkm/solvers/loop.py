@@ -73,8 +73,8 @@ def solve(
         while status is None:
             seconds = collectives.agreed(spent + time.perf_counter() - clock)
             state = replace(state, seconds=seconds, evaluations=energy.count.evaluations)
-            entry = _record(state)
             _check_finite(state)
+            entry = _record(state)
             stop = _asked_to_stop(callbacks, entry)
             limit = math.inf if solver.has_schedule else max_iter
             status = _verdict(solver, state, tol, limit, max_seconds, stop)
@@ -89,6 +89,8 @@ def solve(
         status = Status.INTERRUPTED
         # The interrupted step may have changed the energy already.
         solver.resume(energy, state)
+        if journal and _can_resume(state):
+            journal.write(state, now=True)
     return _result(energy, state, status, spent + time.perf_counter() - clock)
 
 
@@ -129,6 +131,12 @@ def _record(state: State) -> dict[str, float]:
     if not history or history[-1]["iteration"] != state.iteration:
         history.append(entry)
     return entry
+
+
+def _can_resume(state: State) -> bool:
+    """Whether an interrupted run can go on from this state: it is in the history, not the last, and holds all rows."""
+    recorded = bool(state.history) and state.history[-1]["iteration"] == state.iteration
+    return recorded and state.status is None and collectives.current() is None
 
 
 def _check_finite(state: State) -> None:
