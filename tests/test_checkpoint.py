@@ -22,7 +22,7 @@ from drkm.files import container
 from drkm.gram import Dense
 from drkm.inference.first_gram import energy_of
 from drkm.kernels import RBF, FeatureMap, Matern
-from drkm.solvers import LBFGS, Penalty
+from drkm.solvers import LBFGS, Penalty, Status
 from drkm.training.checkpoint import Checkpoint
 from drkm.training.checkpoint.slots import VERSION
 from kill_fits import EVERY_SOLVER
@@ -465,6 +465,26 @@ def test_a_fit_that_is_out_of_time_goes_on_when_it_gets_more(tmp_path, learns):
     assert again.converged_
     assert seen[0]["iteration"] == iterations[-1] >= 3
     assert not path.exists()
+
+
+def test_seconds_of_all_rounds_of_learning_count_before_and_after_a_kill(tmp_path):
+    path, began, told = tmp_path / "checkpoint", [], []
+
+    def slow(entry):
+        time.sleep(0.05)
+        began.append(entry["iteration"] == 0)
+        told.append(entry["seconds"])
+        if sum(began) == 4:
+            raise Killed
+
+    with pytest.raises(Killed):
+        fit(path, slow, learn_bandwidth=True)
+    assert told == sorted(told)
+    assert told[-1] >= 0.05 * (len(told) - 1)
+    again = fit(path, learn_bandwidth=True, max_seconds=0.9 * told[-1])
+    assert again.fitted_.result.status is Status.MAX_SECONDS
+    assert again.fitted_.seconds > again.fitted_.result.seconds > 0.9 * told[-1]
+    assert fit(path, learn_bandwidth=True, max_seconds=1000).fitted_.result.seconds > told[-1]
 
 
 def test_several_starts_that_are_out_of_time_all_go_on(tmp_path):

@@ -46,19 +46,21 @@ def solve(
     callbacks: Sequence[Callback] = (),
     abandon: Abandon | None = None,
     journal: Journal | None = None,
+    spent: float = 0.0,
 ) -> Result:
     """Run a solver from H until it converges or reaches a limit.
 
     `prepare` lets the solver search for a better starting point than H. A callback receives the history entry of each
     iteration and stops the run by returning True; `abandon` receives the history so far and ends a run that is not
-    worth continuing. Ctrl-C ends the run with the best point so far.
+    worth continuing. Ctrl-C ends the run with the best point so far. The seconds that earlier runs of the same start
+    have `spent` count too.
     """
     clock = time.perf_counter()
     status: Status | None = None
     state = journal.read() if journal else None
     if state is not None:
         solver.resume(energy, state)
-        energy.count.evaluations = state.evaluations
+        energy.count.evaluations, spent = state.evaluations, state.seconds
     else:
         # A start off the manifold is allowed: solvers that stay on it begin at the nearest point.
         begin = stiefel.polar(H) if solver.on_manifold else H
@@ -68,7 +70,6 @@ def solve(
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         state = solver.start(energy, begin)
-    spent = state.seconds
     try:
         while status is None:
             seconds = collectives.agreed(spent + time.perf_counter() - clock)

@@ -221,41 +221,33 @@ def _learn(
         stage, sigma2 = interrupted
         learning.set_bandwidths(energy, {layer: value for layer, value in enumerate(sigma2) if value is not None})
     # All rounds together are one start, with one time limit and one Ctrl-C handler.
-    clock = time.perf_counter()
+    spent = 0.0
     while stage < LEARNING_ROUNDS:
         loose = stage < LOOSE_ROUNDS
         tol = max(plan.tol, LEARNING_SOLVE_TOL) if loose else plan.tol
-        result = _solve(energy, _rest(plan, clock), H, tol, (number, stage), checkpoint)
+        result = _solve(energy, plan, H, tol, (number, stage), checkpoint, spent=spent)
         if result.status.cut_short or not (loose or result.converged):
             return result
-        H = result.H
+        H, clock = result.H, time.perf_counter()
         try:
             change = learning.improve_bandwidths(energy, H, begin) if layers else 0.0
             if learning.trainable_layers(energy):
                 change = max(change, learning.improve_feature_maps(energy, H))
         except KeyboardInterrupt:
-            return _interrupted(energy, plan, H)
-        stage += 1
+            return _interrupted(energy, plan, H, result.seconds)
+        stage, spent = stage + 1, result.seconds + time.perf_counter() - clock
         if change <= LEARNING_TOL:
             # Loose solves that change nothing prove little: only the tighter rounds decide when to stop.
             if not loose:
                 break
             stage = LOOSE_ROUNDS
-    return _solve(energy, _rest(plan, clock), H, plan.tol, (number, LEARNING_ROUNDS), checkpoint)
+    return _solve(energy, plan, H, plan.tol, (number, LEARNING_ROUNDS), checkpoint, spent=spent)
 
 
-def _rest(plan: Plan, clock: float) -> Plan:
-    """Return the plan with the remaining time; always some, so that a run evaluates its start."""
-    if plan.max_seconds is None:
-        return plan
-    spent = collectives.agreed(time.perf_counter() - clock)
-    return replace(plan, max_seconds=max(1e-9, plan.max_seconds - spent))
-
-
-def _interrupted(energy: Energy, plan: Plan, H: Tensor) -> Result:
+def _interrupted(energy: Energy, plan: Plan, H: Tensor, spent: float) -> Result:
     """Return the result of a start that was interrupted while its kernels were being changed."""
     energy.form_first_gram()
-    return _solve(energy, replace(plan, init=H, callbacks=(lambda _: True,)), H, plan.tol, (0, 0), None)
+    return _solve(energy, replace(plan, init=H, callbacks=(lambda _: True,)), H, plan.tol, (0, 0), None, spent=spent)
 
 
 def _solve(
@@ -266,6 +258,8 @@ def _solve(
     stage: tuple[int, int],
     checkpoint: Checkpoint | None,
     abandon: Abandon | None = None,
+    *,
+    spent: float = 0.0,
 ) -> Result:
     return solve(
         plan.solver,
@@ -280,4 +274,5 @@ def _solve(
         callbacks=plan.callbacks,
         abandon=abandon,
         journal=checkpoint.journal(stage, energy.kernels) if checkpoint else None,
+        spent=spent,
     )
