@@ -493,6 +493,27 @@ def test_very_large_and_very_small_data_stay_finite():
         np.testing.assert_allclose(fitted.objective_, ConstrDRKM((3, 2)).fit(X).objective_, rtol=1e-6)
 
 
+def test_energies_that_overflow_are_refused_before_callbacks_and_the_progress_bar_see_them():
+    seen = []
+    model = ConstrDRKM((3, 2), kernel=("linear", "rbf"), init="orthogonal", random_state=0, dtype="float32", verbose=1)
+    refused(lambda: model.fit(1e9 * X), ValueError, "X", "inf in float32")
+    refused(lambda: model.set_params(callbacks=seen.append).fit(1e9 * X), ValueError, "X", "inf in float32")
+    assert not seen
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("eta", ["auto", 1.0])
+@pytest.mark.parametrize("init", ["kpca", "random"])
+def test_kernel_values_that_overflow_are_refused_wherever_they_are_found(init, eta, center):
+    """Weights of layers take a minimum of eigenvalues, and LAPACK gives up, by numpy's error and by torch's."""
+    points = X[:20].copy()
+    points[3] *= 1e3
+    model = ConstrDRKM(
+        (3, 2), kernel=[Polynomial(degree=30), "rbf"], init=init, eta=eta, center=center, dtype="float32"
+    )
+    refused(lambda: model.fit(points), ValueError, "X", "inf in float32", "divide the data", 'dtype="float64"')
+
+
 @pytest.mark.parametrize("scale", [1e9, 1e13, 1e25])
 @pytest.mark.parametrize("n_components", [3, (3, 2)])
 @pytest.mark.parametrize("solver", ["auto", "augmented-lagrangian"])

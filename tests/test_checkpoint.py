@@ -22,7 +22,7 @@ from drkm.files import container
 from drkm.gram import Dense
 from drkm.inference.first_gram import energy_of
 from drkm.kernels import RBF, FeatureMap, Matern
-from drkm.solvers import LBFGS, Penalty
+from drkm.solvers import LBFGS, Penalty, Status
 from drkm.training.checkpoint import Checkpoint
 from drkm.training.checkpoint.slots import VERSION
 from kill_fits import EVERY_SOLVER
@@ -407,6 +407,36 @@ def test_a_fit_stopped_by_ctrl_c_goes_on_from_its_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize("learns", [False, True])
+def test_ctrl_c_in_a_step_stores_the_last_point_however_recent_the_last_write_was(tmp_path, monkeypatch, learns):
+    checkpoint = Checkpoint(tmp_path / "checkpoint", every=3600)
+    step = LBFGS.step
+
+    def interrupted(solver, energy, state, tol):
+        if state.iteration == 5:
+            raise KeyboardInterrupt
+        return step(solver, energy, state, tol)
+
+    with monkeypatch.context() as patch, warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        patch.setattr(LBFGS, "step", interrupted)
+        ConstrDRKM((6, 3), eta=1.0, random_state=1, checkpoint=checkpoint, learn_bandwidth=learns).fit(X)
+    seen = []
+    again, whole = fit(checkpoint.path, seen.append, learn_bandwidth=learns), fit(learn_bandwidth=learns)
+    assert seen[0]["iteration"] == 5
+    np.testing.assert_array_equal(again.codes_, whole.codes_)
+    assert again.fitted_.result.n_evaluations == whole.fitted_.result.n_evaluations
+
+
+def test_ctrl_c_before_the_first_iteration_leaves_nothing_that_would_change_the_result(tmp_path, monkeypatch):
+    def interrupted(*words):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LBFGS, "prepare", interrupted)
+        assert not fit(tmp_path / "checkpoint").converged_
+    np.testing.assert_array_equal(fit(tmp_path / "checkpoint").codes_, fit().codes_)
+
+
+@pytest.mark.parametrize("learns", [False, True])
 def test_a_fit_that_is_out_of_time_goes_on_when_it_gets_more(tmp_path, learns):
     path = tmp_path / "checkpoint"
     iterations = []
@@ -437,6 +467,26 @@ def test_a_fit_that_is_out_of_time_goes_on_when_it_gets_more(tmp_path, learns):
     assert not path.exists()
 
 
+def test_seconds_of_all_rounds_of_learning_count_before_and_after_a_kill(tmp_path):
+    path, began, told = tmp_path / "checkpoint", [], []
+
+    def slow(entry):
+        time.sleep(0.05)
+        began.append(entry["iteration"] == 0)
+        told.append(entry["seconds"])
+        if sum(began) == 4:
+            raise Killed
+
+    with pytest.raises(Killed):
+        fit(path, slow, learn_bandwidth=True)
+    assert told == sorted(told)
+    assert told[-1] >= 0.05 * (len(told) - 1)
+    again = fit(path, learn_bandwidth=True, max_seconds=0.9 * told[-1])
+    assert again.fitted_.result.status is Status.MAX_SECONDS
+    assert again.fitted_.seconds > again.fitted_.result.seconds > 0.9 * told[-1]
+    assert fit(path, learn_bandwidth=True, max_seconds=1000).fitted_.result.seconds > told[-1]
+
+
 def test_several_starts_that_are_out_of_time_all_go_on(tmp_path):
     # A solver whose starts do not depend on the remaining time.
     path, options = tmp_path / "checkpoint", {"n_init": 3, "solver": "trust-region"}
@@ -460,14 +510,25 @@ def test_a_checkpoint_that_is_kept_holds_the_finished_fit_until_it_is_removed(tm
     assert not kept.path.exists()
 
 
-def test_an_error_after_the_last_iteration_leaves_the_checkpoint(tmp_path, monkeypatch):
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize(
+    "last",
+    [
+        "drkm.training.run.record_of",
+        "drkm.training.run.without_samples",
+        "drkm.ConstrDRKM._set_fitted",
+        "drkm.strange_data.complaints",
+    ],
+)
+def test_an_error_after_the_last_iteration_leaves_the_checkpoint(tmp_path, monkeypatch, last, error):
     def fails(*words):
-        raise MemoryError
+        raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr("drkm.training.run.record_of", fails)
-        with pytest.raises(MemoryError):
+        patch.setattr(last, fails)
+        with pytest.raises(error):
             fit(tmp_path / "checkpoint")
     seen = []
     np.testing.assert_array_equal(fit(tmp_path / "checkpoint", seen.append).codes_, fit().codes_)
     assert seen == []
+    assert not (tmp_path / "checkpoint").exists()

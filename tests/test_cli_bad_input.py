@@ -442,7 +442,7 @@ def test_ctrl_c_outside_of_training_is_one_word(here, monkeypatch):
     assert (done.code, done.out, done.err) == (130, "", "drkm: interrupted\n")
 
 
-def test_ctrl_c_in_training_writes_no_model(here, monkeypatch):
+def test_ctrl_c_in_training_writes_no_model_and_names_a_checkpoint_only_if_there_is_one(here, monkeypatch):
     from drkm.solvers import LBFGS
 
     def interrupted(*words):
@@ -452,6 +452,12 @@ def test_ctrl_c_in_training_writes_no_model(here, monkeypatch):
     done = drkm("fit", here / "X.npy", "-o", "out", "-c", "3,2")
     assert (done.code, done.out) == (130, "")
     assert done.err.startswith("drkm: interrupted after 0 iterations, no model was written: use --checkpoint FILE")
+    done = drkm("fit", here / "X.npy", "-o", "out", "-c", "3,2", "--checkpoint", here / "part")
+    assert f"no model was written: the same command resumes from {here / 'part'}" in done.err
+    (here / "part").unlink()
+    monkeypatch.setattr(LBFGS, "prepare", interrupted)
+    done = drkm("fit", here / "X.npy", "-o", "out", "-c", "3,2", "--checkpoint", here / "part")
+    assert f"no model was written: nothing was written to {here / 'part'} yet, the same command begins anew" in done.err
 
 
 def test_a_model_that_cannot_be_written_is_still_in_the_checkpoint(models, tmp_path, monkeypatch):

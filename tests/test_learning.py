@@ -212,7 +212,7 @@ class TestStopping:
         limits = []
 
         def told(*arguments, **options):
-            limits.append(options["max_seconds"])
+            limits.append(options["max_seconds"] - options["spent"])
             return solve(*arguments, **options)
 
         monkeypatch.setattr("drkm.training.run.solve", told)

@@ -215,6 +215,13 @@ class TestMeasures:
         assert stiefel.stationarity(H, H @ stiefel.symmetric(draw(3, 3))) < 1e-15
         assert stiefel.stationarity(H, torch.zeros_like(H)) == 0.0
 
+    @DTYPES
+    def test_a_gradient_whose_squares_underflow_or_overflow_is_never_called_stationary(self, dtype):
+        Q = orthonormal(20, 6).to(dtype)
+        limits = torch.finfo(dtype)
+        for size in (1e-3 * math.sqrt(limits.tiny * limits.eps), 1e6 * math.sqrt(limits.max)):
+            assert math.isnan(stiefel.stationarity(Q[:, :3], size * Q[:, 3:]))
+
     def test_stationarity_is_one_for_a_gradient_away_from_the_codes(self):
         Q = orthonormal(20, 6)
         assert stiefel.stationarity(Q[:, :3], Q[:, 3:]) == pytest.approx(1.0)

@@ -104,7 +104,8 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         Tolerance for the stationarity ‖G - H sym(HᵀG)‖/‖G‖; training stops at the first iteration that reaches it.
         Codes of a layer with a small energy are less accurate; `summary()` says where they are off by a tenth or more.
     max_iter : int, default=1000
-        Maximum number of iterations per start; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
+        Maximum number of iterations per start, and per round if kernels are learned in rounds between which the
+        solver runs; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
     max_seconds : float, optional
         Maximum time per start.
     gram : str or Strategy, default="auto"
@@ -140,10 +141,10 @@ class ConstrDRKM(PointMethods, BaseEstimator):
     converged_ : bool
         Whether stationarity and feasibility reached `tol`.
     n_iter_ : int
-        Number of iterations of the start that was kept.
+        Number of iterations of the start that was kept; of its last round if kernels were learned in rounds.
     history_ : list of dict
-        Objective, stationarity, feasibility and seconds of every iteration. Model files keep only some entries of a
-        long history.
+        Objective, stationarity, feasibility and seconds of every one of these iterations; the seconds include earlier
+        rounds. Model files keep only some entries of a long history.
     kernels_ : tuple of Kernel
         Kernels, with their bandwidths as numbers.
     eta_ : tuple of float
@@ -312,6 +313,8 @@ class ConstrDRKM(PointMethods, BaseEstimator):
                     self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)
                 names = getattr(self, "feature_names_in_", None)
                 complaints = strange_data.complaints(fitted.kernels[0], samples, fitted.center, names)
+                if checkpoint:
+                    checkpoint.finish_fit()
         for complaint in complaints:
             warnings.warn(complaint, strange_data.StrangeDataWarning, stacklevel=level_of_caller())
         if doubt := doubt_of_convergence(self.fitted_):

@@ -123,6 +123,8 @@ def _train(model: ConstrDRKM, samples: TrainingRows, columns: Sequence[str] | No
         way = "use --checkpoint FILE to be able to resume, or --max-seconds to keep the best so far"
         if checkpoint is not None:
             way = f"the same command resumes from {checkpoint}"
+            if not checkpoint.exists():
+                way = f"nothing was written to {checkpoint} yet, the same command begins anew"
         raise Interrupted(f"interrupted after {counted(result.n_iter, 'iteration')}, no model was written: {way}")
     if result.status is Status.MAX_SECONDS and checkpoint is not None:
         warn(f"{message}; the same command with a larger --max-seconds and --force resumes from {checkpoint}")

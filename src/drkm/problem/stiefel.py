@@ -121,11 +121,13 @@ def feasibility(H: Tensor) -> float:
 
 def stationarity(H: Tensor, G: Tensor) -> float:
     """Return ‖G - H sym(HᵀG)‖_F / ‖G‖_F, which is 0 where no tangent direction lowers the energy."""
-    return relative(*norms(projection(H, G), G))
+    return relative(projection(H, G), G)
 
 
-def relative(tangent: float, whole: float) -> float:
-    """Return tangent/whole, 0 if both vanish, and NaN if the whole overflowed, which certifies nothing."""
-    if not math.isfinite(whole):
+def relative(R: Tensor, G: Tensor) -> float:
+    """Return ‖R‖/‖G‖, 0 if both vanish, and NaN if ‖G‖ cannot be held, which certifies nothing."""
+    tangent, whole = norms(R, G)
+    # Squares of small entries underflow.
+    if not math.isfinite(whole) or (whole == 0 and collectives.agreed(bool(G.any()))):
         return math.nan
     return tangent / whole if whole > 0 else 0.0

@@ -104,6 +104,5 @@ def _is_point(state: State) -> bool:
     """Whether codes that must be on the manifold are, and their gradients are as long as the stationarity says."""
     if not isinstance(state, PointState):
         return True
-    size, size_R = stiefel.norms(state.G, state.R)
-    off = abs(stiefel.relative(size_R, size) - state.stationarity)
+    off = abs(stiefel.relative(state.R, state.G) - state.stationarity)
     return stiefel.feasibility(state.H) <= BELONGS and off <= BELONGS * state.stationarity

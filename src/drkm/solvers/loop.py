@@ -46,19 +46,21 @@ def solve(
     callbacks: Sequence[Callback] = (),
     abandon: Abandon | None = None,
     journal: Journal | None = None,
+    spent: float = 0.0,
 ) -> Result:
     """Run a solver from H until it converges or reaches a limit.
 
     `prepare` lets the solver search for a better starting point than H. A callback receives the history entry of each
     iteration and stops the run by returning True; `abandon` receives the history so far and ends a run that is not
-    worth continuing. Ctrl-C ends the run with the best point so far.
+    worth continuing. Ctrl-C ends the run with the best point so far. The seconds that earlier runs of the same start
+    have `spent` count too.
     """
     clock = time.perf_counter()
     status: Status | None = None
     state = journal.read() if journal else None
     if state is not None:
         solver.resume(energy, state)
-        energy.count.evaluations = state.evaluations
+        energy.count.evaluations, spent = state.evaluations, state.seconds
     else:
         # A start off the manifold is allowed: solvers that stay on it begin at the nearest point.
         begin = stiefel.polar(H) if solver.on_manifold else H
@@ -68,11 +70,11 @@ def solve(
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         state = solver.start(energy, begin)
-    spent = state.seconds
     try:
         while status is None:
             seconds = collectives.agreed(spent + time.perf_counter() - clock)
             state = replace(state, seconds=seconds, evaluations=energy.count.evaluations)
+            _check_finite(state)
             entry = _record(state)
             stop = _asked_to_stop(callbacks, entry)
             limit = math.inf if solver.has_schedule else max_iter
@@ -88,6 +90,8 @@ def solve(
         status = Status.INTERRUPTED
         # The interrupted step may have changed the energy already.
         solver.resume(energy, state)
+        if journal and _can_resume(state):
+            journal.write(state, now=True)
     return _result(energy, state, status, spent + time.perf_counter() - clock)
 
 
@@ -130,11 +134,21 @@ def _record(state: State) -> dict[str, float]:
     return entry
 
 
+def _can_resume(state: State) -> bool:
+    """Whether an interrupted run can go on from this state: it is in the history, not the last, and holds all rows."""
+    recorded = bool(state.history) and state.history[-1]["iteration"] == state.iteration
+    return recorded and state.status is None and collectives.current() is None
+
+
+def _check_finite(state: State) -> None:
+    """Raise an error unless there are numbers to show and to judge."""
+    if not math.isfinite(state.objective) or not math.isfinite(state.stationarity):
+        raise FloatingPointError("the energy or its gradient became NaN or inf: check the data, the kernels and eta")
+
+
 def _verdict(
     solver: Solver, state: State, tol: float, max_iter: float, max_seconds: float | None, stop: bool
 ) -> Status | None:
-    if not math.isfinite(state.objective) or not math.isfinite(state.stationarity):
-        raise FloatingPointError("the energy or its gradient became NaN or inf: check the data, the kernels and eta")
     tol = max(tol, ROUNDING * torch.finfo(state.H.dtype).eps)
     if state.stationarity <= tol and state.feasibility <= tol:
         return Status.CONVERGED

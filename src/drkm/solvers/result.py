@@ -67,7 +67,7 @@ class Result:
     n_iter, n_evaluations : int
         Number of iterations, and of evaluations of the energy.
     seconds : float
-        Time spent, including the parts before an interruption.
+        Time spent, including the parts before an interruption and earlier rounds of learning kernels.
     status : Status
         Why it stopped.
     history : list of dict

@@ -113,7 +113,6 @@ def _geometry(H: Tensor, evaluation: Evaluation) -> dict[str, Any]:
     G = evaluation.gradient
     multipliers = stiefel.multipliers(H, G)
     R = G - H @ multipliers.to(H.dtype)
-    size, size_R = stiefel.norms(G, R)
     return {
         "H": H,
         "G": G,
@@ -121,7 +120,7 @@ def _geometry(H: Tensor, evaluation: Evaluation) -> dict[str, Any]:
         "multipliers": multipliers,
         "curvature": evaluation.curvature,
         "objective": evaluation.value,
-        "stationarity": stiefel.relative(size_R, size),
+        "stationarity": stiefel.relative(R, G),
     }
 
 

@@ -52,8 +52,8 @@ def balanced(energy: Energy) -> tuple[float, ...]:
     for layer, size in enumerate(energy.sizes[1:], start=1):
         gram = energy.moving_at(layer, codes)
         pairs = leading_eigenpairs(gram, size, like=codes, tol=LEADING_TOL)
-        # Directions whose eigenvalue kernel PCA cannot distinguish from zero have nothing to lose.
-        hold = float(values[values >= LEADING_TOL * values[0]].min())
+        # Directions whose eigenvalue kernel PCA cannot distinguish from zero have nothing to lose; NaN is kept.
+        hold = float(values[~(values < LEADING_TOL * values[0])].min())
         gain = max(_gains(gram.sums(pairs.vectors), pairs, codes.shape[1]))
         eta.append(eta[-1] * max(1.0, collectives.agreed(_ratio(gain, hold))))
         values, codes = pairs.values, pairs.vectors

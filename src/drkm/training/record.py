@@ -53,7 +53,7 @@ def record_of(
         n=energy.n,
         result=result,
         multipliers=multipliers,
-        residual=R.float(),
+        residual=_in_float32(R),
         code_error=0.0 if exact else code_error(H, R, multipliers),
         rotation=tuple(rotation),
         eigenvalues=tuple(axes_of.eigenvalue_estimates(T, rotation)),
@@ -64,6 +64,12 @@ def record_of(
         at_bound=tuple(at_bound),
         row_means=row_means(energy),
     )
+
+
+def _in_float32(R: Tensor) -> Tensor:
+    """Return the residual in float32, or zeros if it overflows there: samples then get codes to the tolerance."""
+    stored = R.float()
+    return torch.zeros_like(stored) if collectives.agreed(not stored.isfinite().all()) else stored
 
 
 def without_samples(fitted: FittedModel, first: Gram) -> tuple[FittedModel, Gram]:

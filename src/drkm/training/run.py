@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,6 +24,7 @@ from drkm.machine.threads import one_thread
 from drkm.problem import learning
 from drkm.problem.energy import Energy, workload
 from drkm.solvers import Penalty, Result, Status, solve
+from drkm.solvers.accuracy import ROUNDING
 from drkm.solvers.loop import Abandon
 from drkm.solvers.state import Dimensions
 from drkm.training import layer_weights, starts
@@ -83,8 +86,8 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     energy.set_kernels([best if best is first else best.with_parameters() for best, first in pairs])
     with _computing(energy):
         fitted = record_of(energy, race.best, plan, race.objectives, learning.layers_at_bound(kernels, best_kernels))
-    if checkpoint and not checkpoint.keep and not cut_short:
-        checkpoint.remove()
+    if checkpoint:
+        checkpoint.cut_short = cut_short
     if collectives.current() and any(kernel.is_pairwise for kernel in fitted.kernels):
         return with_all_samples(fitted), None
     return without_samples(fitted, energy.first_uncentered)
@@ -115,11 +118,29 @@ def _energy(X: Tensor | Rows, plan: Plan) -> Energy:
     plan.tell("forming K_1")
     # The number of features of a map is known now: recompute what they leave of a budget.
     energy = Energy(X, kernels, plan.sizes, eta, plan.strategy, plan.center, blocks=plan.blocks)
+    _check_size(energy)
     if plan.eta is None:
         plan.tell("weights of the layers")
         with _computing(energy):
             energy.eta = layer_weights.balanced(energy)
     return energy
+
+
+def _check_size(energy: Energy) -> None:
+    """Refuse a first layer with a gradient K_1 H_1/η_1 so short that squares of its residual would underflow.
+
+    Its length is about the mean of the diagonal of K_1 over η_1, or larger. Zero is allowed: samples may be equal.
+    """
+    limits, eta = torch.finfo(energy.dtype), energy.eta[0]
+    # No tolerance asks for a residual below this many rounding errors of the gradient.
+    least = math.sqrt(limits.tiny) / (ROUNDING * limits.eps)
+    size = float(collectives.mean(energy.first_uncentered.diagonal()))
+    if 0 < size < least:
+        what = f"X: kernel values of {size:.1e} are too small for"
+        raise ValueError(_in_precision(energy, what, ", divide the data by their typical size"))
+    if 0 < size < least * eta:
+        advice = f", expected at most {size / least:.1e} for kernel values of {size:.1e}"
+        raise ValueError(_in_precision(energy, f"eta: {eta:.1e} is too large for", advice))
 
 
 @contextmanager
@@ -128,13 +149,16 @@ def _computing(energy: Energy) -> Iterator[None]:
     try:
         with one_thread(energy.cost.flops < SMALL_GRADIENT):
             yield
-    except (FloatingPointError, torch.linalg.LinAlgError) as error:
-        kind = dtype_name(energy.dtype)
-        more_digits = ', or take dtype="float64"' if kind == "float32" else ""
-        raise ValueError(
-            f"X: the energy or its gradient became NaN or inf in {kind}: divide the data by their typical size, check "
-            f"the kernels, eta and init{more_digits}"
-        ) from error
+    except (FloatingPointError, np.linalg.LinAlgError, torch.linalg.LinAlgError) as error:
+        advice = ": divide the data by their typical size, check the kernels, eta and init"
+        what = "X: the energy or its gradient became NaN or inf in"
+        raise ValueError(_in_precision(energy, what, advice)) from error
+
+
+def _in_precision(energy: Energy, what: str, advice: str) -> str:
+    """Return an error about numbers that the precision of the fit cannot hold."""
+    kind = dtype_name(energy.dtype)
+    return f"{what} {kind}{advice}" + (', or take dtype="float64"' if kind == "float32" else "")
 
 
 def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:
@@ -197,41 +221,33 @@ def _learn(
         stage, sigma2 = interrupted
         learning.set_bandwidths(energy, {layer: value for layer, value in enumerate(sigma2) if value is not None})
     # All rounds together are one start, with one time limit and one Ctrl-C handler.
-    clock = time.perf_counter()
+    spent = 0.0
     while stage < LEARNING_ROUNDS:
         loose = stage < LOOSE_ROUNDS
         tol = max(plan.tol, LEARNING_SOLVE_TOL) if loose else plan.tol
-        result = _solve(energy, _rest(plan, clock), H, tol, (number, stage), checkpoint)
+        result = _solve(energy, plan, H, tol, (number, stage), checkpoint, spent=spent)
         if result.status.cut_short or not (loose or result.converged):
             return result
-        H = result.H
+        H, clock = result.H, time.perf_counter()
         try:
             change = learning.improve_bandwidths(energy, H, begin) if layers else 0.0
             if learning.trainable_layers(energy):
                 change = max(change, learning.improve_feature_maps(energy, H))
         except KeyboardInterrupt:
-            return _interrupted(energy, plan, H)
-        stage += 1
+            return _interrupted(energy, plan, H, result.seconds)
+        stage, spent = stage + 1, result.seconds + time.perf_counter() - clock
         if change <= LEARNING_TOL:
             # Loose solves that change nothing prove little: only the tighter rounds decide when to stop.
             if not loose:
                 break
             stage = LOOSE_ROUNDS
-    return _solve(energy, _rest(plan, clock), H, plan.tol, (number, LEARNING_ROUNDS), checkpoint)
+    return _solve(energy, plan, H, plan.tol, (number, LEARNING_ROUNDS), checkpoint, spent=spent)
 
 
-def _rest(plan: Plan, clock: float) -> Plan:
-    """Return the plan with the remaining time; always some, so that a run evaluates its start."""
-    if plan.max_seconds is None:
-        return plan
-    spent = collectives.agreed(time.perf_counter() - clock)
-    return replace(plan, max_seconds=max(1e-9, plan.max_seconds - spent))
-
-
-def _interrupted(energy: Energy, plan: Plan, H: Tensor) -> Result:
+def _interrupted(energy: Energy, plan: Plan, H: Tensor, spent: float) -> Result:
     """Return the result of a start that was interrupted while its kernels were being changed."""
     energy.form_first_gram()
-    return _solve(energy, replace(plan, init=H, callbacks=(lambda _: True,)), H, plan.tol, (0, 0), None)
+    return _solve(energy, replace(plan, init=H, callbacks=(lambda _: True,)), H, plan.tol, (0, 0), None, spent=spent)
 
 
 def _solve(
@@ -242,6 +258,8 @@ def _solve(
     stage: tuple[int, int],
     checkpoint: Checkpoint | None,
     abandon: Abandon | None = None,
+    *,
+    spent: float = 0.0,
 ) -> Result:
     return solve(
         plan.solver,
@@ -256,4 +274,5 @@ def _solve(
         callbacks=plan.callbacks,
         abandon=abandon,
         journal=checkpoint.journal(stage, energy.kernels) if checkpoint else None,
+        spent=spent,
     )

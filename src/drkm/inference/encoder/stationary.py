@@ -143,7 +143,8 @@ class StationaryEncoder:
         lost = ~(residual <= UNSETTLED) & ~(z.norm(dim=1) <= self.farthest)
         if len(rows := _where(lost)):
             z[rows], residual[rows] = start[rows], there.gradient[rows].norm(dim=1) / there.size[rows]
-        return z - (z @ null) @ null.T, residual, lost
+        # Where kernel values of a point overflow, no codes are known to be stationary.
+        return z - (z @ null) @ null.T, residual.nan_to_num(nan=torch.inf, posinf=torch.inf), lost
 
     def _follow(self, pull: Tensor, start: Tensor, there: LocalExpansion, tol: float) -> tuple[Tensor, Tensor]:
         """Take plain Newton steps while they are short and halve the residual or better; others get residual inf."""

@@ -72,6 +72,8 @@ class Checkpoint:
         self.every = every
         self.keep = keep
         self.fingerprint = ""
+        #: whether the fit ended before all of its starts, so that it can be resumed
+        self.cut_short = False
         self._place: slots.Place = slots.OneFile(self.path)
         self._last_write = -float("inf")
         self._finished: dict[int, FinishedStart] = {}
@@ -128,6 +130,13 @@ class Checkpoint:
         self._finished[number] = FinishedStart(result, _sigma2_of(kernels))
         self._runs.pop(number, None)
         self._write()
+
+    def finish_fit(self) -> None:
+        """Delete the file unless it is kept or the fit can be resumed; call this when nothing of the fit can fail."""
+        # A process that was lost takes its rows of the model with it: all resume from their files.
+        collectives.agreed(0.0)
+        if not self.keep and not self.cut_short:
+            self.remove()
 
     def spent(self) -> float:
         """Return the seconds that solvers had spent before the interruption."""
