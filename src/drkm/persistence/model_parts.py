@@ -94,9 +94,11 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
     if "X" in tensors:
         shapes["X"] = (n, features)
     else:
-        width = _columns(tensors, "first.basis")
-        shapes |= {"first.phi": (n, width), "first.lengths": (n,)}
-        shapes["first.basis"] = (_columns(tensors, "kernel0.factor"), width)
+        rows, width = _columns(tensors, "kernel0.factor"), _columns(tensors, "first.basis")
+        # More columns cannot be orthonormal, and checking whether they are would need the square of their number.
+        if width > rows:
+            raise ValueError(f"first.basis: expected at most {rows} columns, one per feature, got {width}")
+        shapes |= {"first.phi": (n, width), "first.lengths": (n,), "first.basis": (rows, width)}
         shapes["largest"] = (_rows(tensors, "largest"), features)
     if "row_means" in tensors:
         shapes["row_means"] = (n,)
