@@ -185,6 +185,7 @@ def test_frequencies_are_drawn_again_and_read_from_files_that_hold_them(gram, ke
             lambda tensors, draw: tensors.update({"kernel0.lengths": tensors["kernel0.lengths"][:-1]}),
         ),
         ("draw: count: ", lambda tensors, draw: draw.update(count=0)),
+        ("draw: count: expected an integer from 1 to 10000000, ", lambda tensors, draw: draw.update(count=10**12)),
     ],
 )
 def test_a_forged_draw_of_frequencies_is_refused(part, change, tmp_path):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from drkm.inputs.preparation import GAPS, Preparation
-from drkm.kernels.fourier import LENGTHS
+from drkm.kernels.fourier import LENGTHS, MOST
 from drkm.problem import axes, stiefel
 from drkm.solvers.result import FACTS, HISTORY_COLUMNS
 from drkm.training import parameters
@@ -154,7 +154,7 @@ def _frequencies(
         return {name: (inputs, _columns(tensors, name))}
     draw = {
         "inputs": parts.count(inputs, inputs),
-        "count": parts.count(1),
+        "count": parts.count(1, MOST),
         "orthogonal": parts.truth,
         "random_state": parts.count(most=2**128),
         "degrees": parts.nullable(parts.positive),
