@@ -100,6 +100,14 @@ def test_a_table_of_text_that_does_not_fit_is_refused(tmp_path, small_machine):
     refused(lambda: read_table(path), ValueError, "x.csv holds about 5e+05 entries", "42.1 MB", "40 MB are available")
 
 
+def test_a_table_that_is_denser_than_its_beginning_is_refused_before_it_is_parsed(tmp_path, small_machine):
+    path = tmp_path / "x.csv"
+    with path.open("w") as file:
+        file.writelines("a" * 130_000 + "\n" for _ in range(9))
+        file.write(",\n" * 200_000)
+    refused(lambda: read_table(path), ValueError, "x.csv holds at least", "entries", "40 MB are available")
+
+
 def pyarrow_of(version, monkeypatch, read_metadata):
     """Stand for a version of pyarrow, which reads this of any file."""
     parquet = types.SimpleNamespace(read_metadata=read_metadata)
