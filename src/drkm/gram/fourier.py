@@ -29,7 +29,7 @@ class Fourier(Strategy):
     Parameters
     ----------
     features : int
-        Number of features per layer: a cosine and a sine for each frequency.
+        Number of features per layer, at most 20 million: a cosine and a sine for each frequency.
     orthogonal : bool
         Draw frequencies in orthogonal blocks, which lowers the variance.
     random_state : int
