@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
@@ -13,7 +14,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from command_line import drkm, refused
 from drkm import AnomalyDetector, ConstrDRKM
 from drkm.anomalies import choice, false_alarm_distance
+from drkm.inference.eigencomponents import EigenComponents
+from drkm.kernels import RBF
 from drkm.loading import load_prepared
+from drkm.machine import memory
+from drkm.machine.memory import NotEnoughMemory
 from drkm.strange_data import StrangeDataWarning
 
 IRIS = load_iris()
@@ -47,6 +52,29 @@ def test_a_class_that_training_has_not_seen_scores_lower():
     scores = detector.score_samples(np.vstack([held, X[:50]]))
     assert roc_auc_score(np.arange(90) < 40, scores) > 0.99
     assert (detector.predict(X[:50]) == -1).mean() > 0.95
+
+
+def test_samples_whose_square_does_not_fit_are_refused_with_a_number_that_does(tmp_path, monkeypatch):
+    rows = np.random.RandomState(0).randn(3000, 2)
+    monkeypatch.setattr(memory, "available", lambda device: 40_000_000)
+    sentence = "X: finding the strange ones of 3000 samples needs 72 MB of memory, available on cpu are 40 MB; fit a "
+    with pytest.raises(NotEnoughMemory, match=sentence + "random part of the samples, such as 790 of them"):
+        AnomalyDetector().fit(rows)
+    np.save(tmp_path / "rows.npy", rows)
+    told = refused("fit", tmp_path / "rows.npy", "-o", tmp_path / "model", "--anomalies")
+    assert "such as 790 of them" in told
+    assert len(AnomalyDetector().fit(rows[:790]).score_samples(rows[790:])) == 2210
+
+
+def test_components_for_which_there_is_no_memory_are_refused(monkeypatch):
+    rows = torch.randn(1000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    EigenComponents(RBF(1.0), rows, rank=3)
+    monkeypatch.setattr(memory, "available", lambda device: 40_000_000)
+    EigenComponents(RBF(1.0), rows, rank=3)
+    with pytest.raises(NotEnoughMemory, match="X: a set of components of 1000 samples needs 48"):
+        EigenComponents(RBF(1.0), rows)
+    with pytest.raises(NotEnoughMemory, match="X: a set of components of 5000 samples needs 2"):
+        EigenComponents(RBF(1.0), rows.repeat(5, 1), rank=3)
 
 
 def test_planted_rows_stand_out_among_the_samples_of_the_fit():

@@ -116,6 +116,17 @@ def test_a_file_of_narrow_samples_without_its_landmarks_is_refused(tmp_path):
             load(tmp_path / "bad")
 
 
+def test_a_file_of_a_basis_that_is_wider_than_its_space_is_refused_before_the_square_of_its_width_is_formed(tmp_path):
+    path, width = tmp_path / "model", 60_000
+    ConstrDRKM(SIZES, gram=Nystroem(40, deep=Fourier(30)), tol=1e-2).fit(X).save(path)
+    tensors, header = container.read(path, "model", VERSION)
+    rows = tensors["kernel0.factor"].shape[1]
+    zeros = {name: torch.zeros(len(tensors[name]), width).double() for name in ("first.phi", "first.basis")}
+    container.write(path, {**tensors, **zeros}, header)
+    with pytest.raises(ValueError, match=f"first.basis: expected at most {rows} columns, one per feature, got {width}"):
+        load(path)
+
+
 def test_files_that_hold_their_samples_are_read_as_ever(tmp_path, monkeypatch):
     for room in ("training.run", "inference.inference"):
         monkeypatch.setattr(f"drkm.{room}.without_samples", lambda fitted, first: (fitted, first))
@@ -174,6 +185,7 @@ def test_frequencies_are_drawn_again_and_read_from_files_that_hold_them(gram, ke
             lambda tensors, draw: tensors.update({"kernel0.lengths": tensors["kernel0.lengths"][:-1]}),
         ),
         ("draw: count: ", lambda tensors, draw: draw.update(count=0)),
+        ("draw: count: expected an integer from 1 to 10000000, ", lambda tensors, draw: draw.update(count=10**12)),
     ],
 )
 def test_a_forged_draw_of_frequencies_is_refused(part, change, tmp_path):

@@ -13,7 +13,7 @@ import zlib
 import numpy as np
 import pytest
 
-from drkm.files import Refused, read_table, reading
+from drkm.files import Refused, read_labels, read_table, reading
 from drkm.files.rows import open_rows
 from refusals import refused
 
@@ -100,13 +100,47 @@ def test_a_table_of_text_that_does_not_fit_is_refused(tmp_path, small_machine):
     refused(lambda: read_table(path), ValueError, "x.csv holds about 5e+05 entries", "42.1 MB", "40 MB are available")
 
 
+def test_a_table_that_is_denser_than_its_beginning_is_refused_before_it_is_parsed(tmp_path, small_machine):
+    path = tmp_path / "x.csv"
+    with path.open("w") as file:
+        file.writelines("a" * 130_000 + "\n" for _ in range(9))
+        file.write(",\n" * 200_000)
+    refused(lambda: read_table(path), ValueError, "x.csv holds at least", "entries", "40 MB are available")
+
+
+def pyarrow_of(version, monkeypatch, read_metadata):
+    """Stand for a version of pyarrow, which reads this of any file."""
+    parquet = types.SimpleNamespace(read_metadata=read_metadata)
+    monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace(parquet=parquet, __version__=version))
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", parquet)
+
+
+@pytest.mark.parametrize("version", ["7.0.0", "13.0.0", "14.0.0"])
+def test_a_parquet_file_is_not_read_by_a_pyarrow_that_runs_its_code(version, tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    read = []
+    pyarrow_of(version, monkeypatch, read.append)
+    monkeypatch.setattr(pandas, "read_parquet", read.append)
+    (tmp_path / "x.parquet").touch()
+    sentence = f"x.parquet needs pyarrow 14.0.1 or newer: {version} would run code that a file can hold"
+    refused(lambda: read_table(tmp_path / "x.parquet"), ValueError, sentence)
+    refused(lambda: read_labels(tmp_path / "x.parquet"), ValueError, sentence)
+    assert not read
+
+
+@pytest.mark.parametrize("version", ["14.0.1", "14.0.2.dev3", "15.0.0", "26.0.0+local.1"])
+def test_a_parquet_file_is_read_by_a_later_pyarrow(version, tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    pyarrow_of(version, monkeypatch, lambda file: types.SimpleNamespace(num_rows=2, num_columns=1))
+    monkeypatch.setattr(pandas, "read_parquet", lambda file: pandas.DataFrame({"a": [1.0, 2.0]}))
+    (tmp_path / "x.parquet").touch()
+    assert read_table(tmp_path / "x.parquet").values.tolist() == [[1.0], [2.0]]
+
+
 def test_a_parquet_file_that_does_not_fit_is_refused(tmp_path, monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.setattr("drkm.files._guarded.available_on_host", lambda: SMALL)
-    declared = types.SimpleNamespace(num_rows=10_000, num_columns=600)
-    parquet = types.SimpleNamespace(read_metadata=lambda file: declared)
-    monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace(parquet=parquet))
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", parquet)
+    pyarrow_of("15.0.0", monkeypatch, lambda file: types.SimpleNamespace(num_rows=10_000, num_columns=600))
     (tmp_path / "x.parquet").touch()
     sentence = "x.parquet declares 10000 rows of 600 columns"
     refused(lambda: read_table(tmp_path / "x.parquet"), ValueError, sentence, "48 MB", "40 MB")

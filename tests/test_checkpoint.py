@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 import warnings
 from pathlib import Path
 
@@ -18,11 +19,13 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM, load
-from drkm.files import container
+from drkm.files import container, tensor_file
 from drkm.gram import Dense
 from drkm.inference.first_gram import energy_of
 from drkm.kernels import RBF, FeatureMap, Matern
+from drkm.machine import memory
 from drkm.solvers import LBFGS, Penalty, Status
+from drkm.solvers.result import ENTRY, HISTORY_COLUMNS, history_entries, history_tensor
 from drkm.training.checkpoint import Checkpoint
 from drkm.training.checkpoint.slots import VERSION
 from kill_fits import EVERY_SOLVER
@@ -267,6 +270,99 @@ def test_objects_as_parameters_do_not_stop_a_resume(tmp_path):
 def test_incidental_parameters_may_change(left_over):
     model = fit(left_over, callbacks=[lambda entry: None], max_seconds=1000.0, device="cpu")
     np.testing.assert_array_equal(model.codes_, fit().codes_)
+
+
+LONG = {
+    "n_components": (3, 2),
+    "n_init": 3,
+    "init": "random",
+    "solver": "projected-gradient",
+    "tol": 1e-12,
+    "max_iter": 150,
+}
+
+
+def in_third_start(entries=440):
+    """Return a callback that kills a fit of `LONG` in its last start."""
+    seen = []
+
+    def callback(entry):
+        seen.append(entry)
+        if len(seen) == entries:
+            raise Killed
+
+    return callback
+
+
+@pytest.fixture
+def long(tmp_path):
+    """The checkpoint of a fit that was killed in the last of its starts, each with a long history."""
+    with pytest.raises(Killed):
+        fit(tmp_path / "long", in_third_start(), **LONG)
+    return tmp_path / "long"
+
+
+def assert_ends_as_undisturbed(path, options):
+    again, whole = fit(path, **options), fit(**options)
+    np.testing.assert_array_equal(again.codes_, whole.codes_)
+    assert again.fitted_.objectives == whole.fitted_.objectives
+    names = ("iteration", "objective", "stationarity", "feasibility")
+    assert [[entry[name] for name in names] for entry in again.history_] == [
+        [entry[name] for name in names] for entry in whole.history_
+    ]
+    assert all(type(entry["iteration"]) is int for entry in again.history_)
+
+
+def test_histories_do_not_lengthen_the_header_whose_length_has_a_limit(long, monkeypatch):
+    _, header = container.read(long, "checkpoint", VERSION)
+    assert len(header["finished"]) == 2
+    assert len(header["runs"]) == 1
+    assert "stationarity" not in json.dumps([run["state"]["history"] for run in header["runs"].values()])
+    # A header with these histories as text has seven times this length.
+    monkeypatch.setattr(tensor_file, "LARGEST_HEADER", 10_000)
+    assert_ends_as_undisturbed(long, LONG)
+
+
+def test_a_fit_goes_on_from_a_checkpoint_of_version_3_which_has_histories_in_its_header(long):
+    tensors, header = container.read(long, "checkpoint", VERSION)
+    held = [entry["result"] for entry in header["finished"].values()]
+    for values in [*held, *(run["state"] for run in header["runs"].values())]:
+        values["history"] = history_entries(tensors.pop(values["history"]["tensor"]))
+    container.write(long, tensors, {**header, "version": 3})
+    assert_ends_as_undisturbed(long, LONG)
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("history: ", lambda tensors: tensors.pop("finished0.history")),
+        ("history: ", lambda tensors: tensors.update({"finished0.history": torch.zeros(3, 4).double()})),
+        ("history: ", lambda tensors: tensors.update({"finished0.history": torch.zeros(()).double()})),
+        ("history: ", lambda tensors: tensors.update({"run2.history": tensors["run2.history"].float()})),
+        ("history: iteration: ", lambda tensors: tensors["run2.history"].add_(0.5)),
+        ("history: ", lambda tensors: tensors["finished1.history"].fill_(float("nan"))),
+        ("belong together", lambda tensors: tensors.update({"run2.history": tensors["run2.history"][:-1]})),
+    ],
+)
+def test_a_forged_history_is_refused(part, change, long):
+    tensors, header = container.read(long, "checkpoint", VERSION)
+    change(tensors)
+    container.write(long, tensors, header)
+    with pytest.raises(ValueError, match=f"checkpoint: .*is damaged .*{part}"):
+        fit(long, **LONG)
+
+
+def test_a_history_of_which_entries_do_not_fit_into_memory_is_refused(monkeypatch):
+    history = history_tensor([dict.fromkeys(HISTORY_COLUMNS, 2.5)] * 100_000)
+    tracemalloc.start()
+    entries = history_entries(history)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(entries) == 100_000
+    assert taken <= ENTRY * 100_000
+    monkeypatch.setattr(memory, "available", lambda device: 40_000_000)
+    with pytest.raises(memory.NotEnoughMemory, match="path: a history of 100000 entries needs 45 MB"):
+        history_entries(history)
 
 
 def test_a_checkpoint_moves_to_another_path(left_over):

@@ -6,13 +6,14 @@ import json
 import os
 import re
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
 import torch
 
 from drkm import ConstrDRKM, load
-from drkm.files import container
+from drkm.files import container, tensor_file
 from drkm.files.tensor_file import DTYPES
 from drkm.machine import memory
 from drkm.machine.memory import NotEnoughMemory
@@ -142,6 +143,72 @@ def test_a_header_nested_deeply_is_refused(tmp_path):
     flipped(path, b'\\"' + b"[" * 200_000 + b'\\"', b"  " + b"[" * 200_000 + b"  ")
     with pytest.raises(ValueError, match=re.escape(str(path))):
         read(path)
+
+
+PARTS = (
+    *(
+        "[],",
+        "{},",
+        '{"":1},',
+        '{"":{}},',
+        '{"":[]},',
+        '{"":{"":{"":{}}}},',
+        "[[[[[[[[]]]]]]]],",
+        '"ab",',
+        '"Āb",',
+        "1.5,",
+    ),
+    *("300,", '{"":"ab"},', '{"a":[1.5,2.5]},'),
+)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_parsing_a_header_needs_the_memory_that_is_asked_for(part, monkeypatch):
+    text, asked = f"[{part * (300_000 // len(part))}0]", []
+    monkeypatch.setattr(tensor_file, "require", lambda needed, device, what: asked.append(needed))
+    tracemalloc.start()
+    tensor_file.parsed(text, "this")
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken <= asked[0]
+
+
+def test_keys_of_a_header_need_the_memory_that_is_asked_for(monkeypatch):
+    for form in ('"%d":1', '"%x":[]', '"%d":{}', '"a long name of a tensor %d":1.5'):
+        text, asked = f"{{{','.join(form % number for number in range(50_000))}}}", []
+        monkeypatch.setattr(tensor_file, "require", lambda needed, device, what, asked=asked: asked.append(needed))
+        tracemalloc.start()
+        tensor_file.parsed(text, "this")
+        taken = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert taken <= asked[0]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_header_that_does_not_fit_into_memory_once_it_is_parsed_is_refused(inside, tmp_path, monkeypatch):
+    path, text = tmp_path / "file", f"[{'[],' * 1_000_000}0]"
+    described = {"__metadata__": {"drkm": text}} if inside else {"a": json.loads(text)}
+    header = json.dumps(described).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    monkeypatch.setattr(memory, "available", lambda device: 100_000_000)
+    for use in (read, load):
+        tracemalloc.start()
+        with pytest.raises(NotEnoughMemory, match=re.escape(f"path: reading {path} needs ")):
+            use(path)
+        taken = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert taken < 20_000_000
+
+
+def test_a_file_that_could_not_be_read_again_is_not_written(tmp_path, monkeypatch):
+    write(tmp_path / "file", {"a": torch.ones(2)})
+    before = (tmp_path / "file").read_bytes()
+    monkeypatch.setattr(tensor_file, "LARGEST_HEADER", 10_000)
+    sentence = "path: a file has room for 10 kB besides its tensors, got 20"
+    with pytest.raises(ValueError, match=sentence):
+        write(tmp_path / "file", {"a": torch.ones(2)}, more="x" * 20_000)
+    assert (tmp_path / "file").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_no_flipped_bit_switches_checking_off(tmp_path):

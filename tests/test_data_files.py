@@ -346,6 +346,33 @@ def test_columns_that_are_constant_but_for_rounding_are_not_blown_up():
     assert Preparation.standardizing(values).scale[1:].tolist() == [1.0, 1.0]
 
 
+@pytest.mark.parametrize("size", [1e-320, 1e-300, 1e-170, 1e-140, 1e-100, 1e140, 1e160, 1e306])
+def test_columns_of_any_size_get_mean_0_and_variance_1(size):
+    ordinary = np.random.RandomState(0).randn(50, 2) + 3.0
+    values = np.column_stack([ordinary[:, 0] * size, ordinary[:, 1], np.full(50, 7.1 * size)])
+    made = Preparation.standardizing(values)
+    prepared = made.apply(values)
+    np.testing.assert_allclose(prepared.mean(axis=0)[:2], 0, atol=1e-3 if size < 1e-310 else 1e-12)
+    np.testing.assert_allclose(prepared.std(axis=0)[:2], 1, rtol=1e-3 if size < 1e-310 else 1e-12)
+    # Columns beside them keep their bits.
+    assert made.scale[1:].tolist() == [np.column_stack([ordinary[:, 1]] * 3).std(axis=0)[1], 1.0]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8, np.int64, bool])
+@pytest.mark.parametrize("shape", [(3000, 1), (300, 40)])
+def test_ordinary_columns_have_the_mean_and_deviation_of_numpy(dtype, shape):
+    rows = np.random.RandomState(0).randn(*shape) * 50 + 100
+    for values in (
+        rows.astype(dtype),
+        np.asfortranarray(rows.astype(dtype)),
+        np.repeat(rows.astype(dtype), 2, 1)[:, ::2],
+    ):
+        made = Preparation.standardizing(values)
+        np.testing.assert_array_equal(made.offset, values.mean(axis=0, dtype=np.float64))
+        if dtype is not bool:
+            np.testing.assert_array_equal(made.scale, values.std(axis=0, dtype=np.float64))
+
+
 def test_a_preparation_is_undone_and_written_down():
     rng = np.random.RandomState(0)
     values = np.column_stack([rng.randn(50) * 7 + 3, np.full(50, 4.0)])

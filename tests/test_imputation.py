@@ -22,6 +22,8 @@ from drkm.imputation.filling import HOW, Member
 from drkm.imputation.linear import LinearFill
 from drkm.kernels import RBF, Matern
 from drkm.loading import load_prepared
+from drkm.machine import memory
+from drkm.machine.memory import NotEnoughMemory
 from drkm.persistence import model_file
 from drkm.problem.shrinkage import Shrinkage
 
@@ -60,6 +62,14 @@ def test_only_gaps_change_and_new_rows_are_filled_one_by_one():
     assert np.isfinite(filled).all()
     alone = np.vstack([imputer.transform(row[None]) for row in new[:5]])
     np.testing.assert_allclose(alone, filled[:5], rtol=1e-8, atol=1e-8)
+
+
+def test_a_reference_of_more_samples_than_fit_is_refused_before_their_square_is_formed(monkeypatch):
+    reference = np.random.default_rng(0).normal(size=(100_000, 2))
+    filling = Filling(np.zeros(2), np.ones(2), None, reference, (Member(RBF(1.0), Shrinkage(0.5), 1.0),))
+    monkeypatch.setattr(memory, "available", lambda device: 10**9)
+    with pytest.raises(NotEnoughMemory, match=r"of 100000 samples needs .* GB of memory.*a smaller max_samples"):
+        filling.fill(np.array([[1.0, np.nan]]))
 
 
 def test_gaps_are_filled_better_than_by_neighbours_and_means():

@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -246,6 +247,21 @@ def test_a_forged_file_is_refused_in_one_sentence_that_names_it(forge, tmp_path)
         drkm.load(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_of_more_components_than_samples_is_refused_before_their_square_is_formed(tmp_path):
+    path, count = tmp_path / "model", 60_000
+    KernelPCA(1, kernel="rbf").fit(X).save(path)
+    tensors, header = container.read(path, model_file.KIND, model_file.VERSION)
+    forged = {name: torch.zeros(*tensor.shape[:-1], count).double()[:1] for name, tensor in tensors.items()}
+    forged |= {"X": tensors["X"][:1], "values": torch.zeros(count).double(), "shift": torch.zeros(count).double()}
+    container.write(path, forged, header)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="vectors: expected at most 1 columns, one per sample, got 60000"):
+        drkm.load(path)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken < 10 * path.stat().st_size
 
 
 @pytest.mark.parametrize(

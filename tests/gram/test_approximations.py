@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from drkm.gram import features as features_module
 from drkm.gram.landmarks import choose_landmarks, pivots
 from drkm.inference.encoder.coupling import ExplicitCoupling, FourierCoupling
 from drkm.kernels import RBF, FourierFeatures, Laplacian, Linear, Matern, NystroemFeatures, Polynomial, Precomputed
+from drkm.kernels.fourier import DRAWING, TOGETHER
 from drkm.problem.energy import Energy
 
 STATIONARY = [RBF(2.0), Laplacian(2.0), Matern(1.5, 2.0), Matern(2.5, 2.0)]
@@ -220,6 +222,33 @@ def test_the_mean_over_many_frequencies_is_the_kernel(kernel, orthogonal, inputs
     found = FourierFeatures(kernel, frequencies(kernel, inputs, count, orthogonal))(x, y)
     # A cosine has a variance of at most 1: five standard errors.
     assert (found - values(kernel, x, y)).abs().max() <= 5 / math.sqrt(count)
+
+
+@pytest.mark.parametrize(("inputs", "count"), [(1, 100), (3, 1), (3, 100_000), (40, 130)])
+def test_frequencies_are_those_of_blocks_that_are_drawn_one_by_one(inputs, count):
+    # Files hold only the seed, so that no version may draw others.
+    rng = np.random.default_rng(5)
+    lengths, rows = np.linalg.norm(rng.standard_normal((count, inputs)), axis=1), []
+    while len(rows) < count:
+        Q, R = np.linalg.qr(rng.standard_normal((inputs, min(inputs, count - len(rows)))))
+        rows.extend((Q * np.sign(np.diagonal(R))).T)
+    np.testing.assert_array_equal(frequencies(RBF(1.0), inputs, count, seed=5).T, np.array(rows) * lengths[:, None])
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 40])
+def test_drawing_frequencies_needs_the_memory_that_is_asked_for(inputs):
+    tracemalloc.start()
+    frequencies(Laplacian(1.0), inputs, 400_000 // inputs)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Besides the numbers, the blocks that are orthogonalised together.
+    assert taken <= DRAWING * 400_000 + 5 * 8 * TOGETHER
+
+
+def test_more_frequencies_than_a_file_may_ask_for_are_refused():
+    assert Fourier(2 * 10**7).features == 2 * 10**7
+    with pytest.raises(ValueError, match="features: expected an integer from 2 to 20000000, got 20000001"):
+        Fourier(2 * 10**7 + 1)
 
 
 def test_orthogonal_frequencies_have_the_smaller_error():

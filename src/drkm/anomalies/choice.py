@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ from drkm.inference.preimage.search import MAX_ITER, TOL
 from drkm.inference.subspace import NothingLeft
 from drkm.kernels import RBF, Kernel
 from drkm.kernels.bandwidth import resolve_bandwidth
+from drkm.machine import memory
 from drkm.machine.threads import one_thread
 from drkm.problem.lapack import count_above
 from drkm.problem.shrinkage import Shrinkage
@@ -40,11 +42,18 @@ FOLDS = 5
 ENOUGH = 1000
 #: least number of samples: at least two must remain to score the others
 FEWEST = 4
+#: n×n matrices of float64 whose memory suffices for all of a fit of n samples, also with a component for one in twenty
+MATRICES = 8
 
 
 def parameters(X: Tensor) -> dict[str, Any]:
     """Return parameters of `ConstrDRKM` for finding strange samples in X."""
-    _check_count(len(X))
+    n = len(X)
+    _check_count(n)
+    if not memory.fits(8 * n**2, X.device):
+        most = math.isqrt(memory.available(X.device) // (8 * MATRICES))
+        instead = f"fit a random part of the samples, such as {most} of them"
+        memory.require(8 * n**2, X.device, f"X: finding the strange ones of {n} samples", instead)
     kernel = RBF(WIDTH * resolve_bandwidth("median", X, layer=1))
     K = kernel(X.double(), X.double()).numpy(force=True)
     return {

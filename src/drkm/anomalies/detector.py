@@ -23,8 +23,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
     The model is a one-layer `ConstrDRKM` with an RBF kernel of a quarter of the median bandwidth. Components that a
     single sample supports get the weight 0. There is nothing to tune. Distances are Euclidean: put a `StandardScaler`
-    before it if columns have different units. The time of a fit grows with the square of the number of
-    samples, and faster from thousands on.
+    before it if columns have different units. Time and memory of a fit grow with the square of the number of
+    samples, the time faster from thousands on.
 
     The threshold of `predict` is meant for new samples. Training samples score higher, so that `fit_predict` calls few
     of them strange: sort them by `score_samples` instead.

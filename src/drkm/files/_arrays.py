@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from drkm.files._table import Columns, Refused, Table, in_option, listed, number
 
 #: bytes per number in memory, whatever its type in the file
 NUMBER = 8
+#: the first pyarrow that runs no code from a file (CVE-2023-47248)
+SAFE = (14, 0, 1)
 
 
 def read_npy(file: Path) -> Table:
@@ -147,11 +150,15 @@ def read_frame(file: Path) -> Any:
 
 
 def _check_parquet(file: Path) -> None:
-    """Refuse a table that does not fit into memory, if the library that knows its size is installed."""
+    """Refuse a table that does not fit into memory, or whose code would run, if the library for that is installed."""
     try:
+        import pyarrow
         from pyarrow.parquet import read_metadata
     except ImportError:
         return
+    if tuple(map(int, re.findall(r"\d+", pyarrow.__version__)[:3])) < SAFE:
+        safe = ".".join(map(str, SAFE))
+        raise Refused(f"needs pyarrow {safe} or newer: {pyarrow.__version__} would run code that a file can hold")
     declared = read_metadata(file)
     rows, columns = declared.num_rows, declared.num_columns
     check_room(rows * columns * NUMBER, f"declares {rows} rows of {columns} columns")

@@ -15,7 +15,7 @@ import numpy as np
 from drkm.files._guarded import check_room
 from drkm.files._table import Columns, Refused, Table, either, how_to_fill, in_option, listed, numbered
 
-#: bytes at the beginning of a file from which its number of entries is estimated
+#: bytes that are read at once to count entries; of the first ones their number in the whole file is estimated
 SAMPLE = 1 << 20
 #: bytes of an entry while it is a text in a list and a number in an array, and of the list of a line
 ENTRY, LINE = 80, 120
@@ -120,13 +120,15 @@ def _are_truth_values(entries: Sequence[str]) -> bool:
 
 
 def _check_size(file: Path) -> None:
-    """Refuse a file that does not fit into memory, by an estimate from its beginning."""
-    size = file.stat().st_size
+    """Refuse a file that does not fit into memory: at once if all of it is like its beginning, else after counting."""
+    size, lines, entries = file.stat().st_size, 0, 0
     with file.open("rb") as stream:
-        start = stream.read(SAMPLE)
-    share = size / max(1, len(start))
-    lines, entries = share * start.count(b"\n"), share * sum(map(start.count, b",;\t\n"))
-    check_room(int(size + ENTRY * entries + LINE * lines), f"holds about {entries:.2g} entries")
+        for begin in range(0, max(1, size), SAMPLE):
+            part = stream.read(SAMPLE)
+            lines, entries = lines + part.count(b"\n"), entries + sum(map(part.count, b",;\t\n"))
+            share = size / max(1, len(part)) if begin == 0 else 1.0
+            needed = int(size + share * (ENTRY * entries + LINE * lines))
+            check_room(needed, f"holds {'about' if begin == 0 else 'at least'} {share * entries:.2g} entries")
 
 
 def _delimiter(stream: TextIO) -> str:

@@ -88,12 +88,13 @@ def read_stored(path: str | os.PathLike[str], kind: str, version: int) -> tuple[
         raise ValueError(f"path: {target} is a folder, not a drkm {kind}")
     if not target.is_file():
         raise FileNotFoundError(f"path: there is no file {target}")
+    what = f"path: reading {target}"
     try:
         with target.open("rb") as opened:
             file = TensorFile(opened)
-            header = parsed(file.metadata.get(HEADER, "null"))
+            header = parsed(file.metadata.get(HEADER, "null"), what)
             _check_kind(header, target, kind, version)
-            stored = file.read(f"path: reading {target}")
+            stored = file.read(what)
             _check_sums(file.metadata, header, stored, target)
     except WrongFile:
         raise
@@ -111,7 +112,7 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
     """Return what a file says it is, as "model", or None if it is no such file."""
     try:
         with Path(path).open("rb") as opened:
-            header = parsed(TensorFile(opened).metadata.get(HEADER, "null"))
+            header = parsed(TensorFile(opened).metadata.get(HEADER, "null"), f"path: reading {path}")
     except (TypeError, ValueError, OSError):
         return None
     return header.get("kind") if isinstance(header, dict) else None
@@ -140,6 +141,8 @@ def _check_sums(metadata: dict[str, str], header: dict[str, Any], stored: dict[s
     """
     if set(metadata) == {HEADER} and not header.get(PROMISE):
         return
-    if set(metadata) == {HEADER, CHECKSUMS} and _checksums(stored, metadata[HEADER]) == parsed(metadata[CHECKSUMS]):
-        return
+    if set(metadata) == {HEADER, CHECKSUMS}:
+        expected = parsed(metadata[CHECKSUMS], f"path: reading {target}")
+        if _checksums(stored, metadata[HEADER]) == expected:
+            return
     raise WrongFile(f"path: {target} is damaged, its content has changed since it was written")

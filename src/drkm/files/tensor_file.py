@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from drkm.machine.memory import require
-from drkm.wording import dtype_name
+from drkm.wording import dtype_name, in_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,6 +29,9 @@ PREFIX = 8
 #: maximum number of bytes that the format allows for a header
 LARGEST_HEADER = 100_000_000
 MOST_DIMENSIONS, TOO_MANY = 16, 1 << 60
+#: bytes that parsed JSON needs: per letter, in texts with rare letters, and per object, list and further entry
+LETTER = 4
+PARSED = {"{": 220, "[": 110, ",": 180}
 #: types by the names of the format, with the names of numpy and torch and the bytes per number
 DTYPES = {
     "F64": ("float64", 8),
@@ -96,7 +99,7 @@ class TensorFile:
         length = int.from_bytes(file.read(PREFIX), "little")
         if size < PREFIX or length > min(size - PREFIX, LARGEST_HEADER):
             raise ValueError("its header is cut short")
-        described = parsed(file.read(length).decode())
+        described = parsed(file.read(length).decode(), f"path: reading {file.name}")
         if not isinstance(described, dict):
             raise ValueError("its header describes no tensors")
         self.metadata = _texts(described.pop("__metadata__", {}))
@@ -141,6 +144,10 @@ def write(file: BinaryIO, tensors: Mapping[str, Tensor | Rows | Stored], metadat
         place = end
     header = json.dumps(described, separators=(",", ":")).encode()
     header += b" " * (-len(header) % PREFIX)
+    if len(header) > LARGEST_HEADER:
+        raise ValueError(
+            f"path: a file has room for {in_bytes(LARGEST_HEADER)} besides its tensors, got {in_bytes(len(header))}"
+        )
     file.write(len(header).to_bytes(PREFIX, "little") + header)
     for name in names:
         for part in contents(tensors[name]):
@@ -161,8 +168,10 @@ def contents(numbers: Tensor | Rows | Stored) -> Iterator[memoryview]:
             yield part.detach().cpu().reshape(-1).view(torch.uint8).numpy().data
 
 
-def parsed(text: str) -> Any:
-    """Parse JSON; any other text, also one nested too deeply, raises ValueError."""
+def parsed(text: str, what: str) -> Any:
+    """Parse JSON, if there is memory for it; any other text, also one nested too deeply, raises ValueError."""
+    # A list of empty lists needs 20 times as much as its text.
+    require(LETTER * len(text) + sum(size * text.count(letter) for letter, size in PARSED.items()), "cpu", what)
     try:
         return json.loads(text)
     except RecursionError as error:

@@ -14,6 +14,7 @@ from drkm.gram.cost import VALUE_FLOPS, Cost, Workload, features_cost
 from drkm.gram.dense import Dense
 from drkm.kernels import FourierFeatures, Isotropic, Kernel
 from drkm.kernels.approximation import TABLE_ROWS
+from drkm.kernels.fourier import MOST
 from drkm.validation import checks
 
 
@@ -28,7 +29,7 @@ class Fourier(Strategy):
     Parameters
     ----------
     features : int
-        Number of features per layer: a cosine and a sine for each frequency.
+        Number of features per layer, at most 20 million: a cosine and a sine for each frequency.
     orthogonal : bool
         Draw frequencies in orthogonal blocks, which lowers the variance.
     random_state : int
@@ -40,7 +41,8 @@ class Fourier(Strategy):
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        checks.integer("features", self.features, 2)
+        if checks.integer("features", self.features, 2) > 2 * MOST:
+            raise ValueError(f"features: expected an integer from 2 to {2 * MOST}, got {self.features}")
         checks.integer("random_state", self.random_state, 0)
 
     name = "fourier"

@@ -14,7 +14,7 @@ from numpy.random import RandomState
 from drkm.imputation.filling import HOW, Filling, Member, fill_gaps
 from drkm.imputation.linear import LinearFill
 from drkm.inference.eigencomponents import EigenComponents
-from drkm.inputs.preparation import divisors
+from drkm.inputs.preparation import standard_units
 from drkm.kernels import RBF, Matern
 from drkm.kernels.bandwidth import resolve_bandwidth
 from drkm.problem.shrinkage import Shrinkage
@@ -40,8 +40,7 @@ MAX_SAMPLES = 1000
 
 def learn(X: np.ndarray, max_samples: int, random: RandomState) -> Filling:
     """Learn from X, which has NaN in its gaps, how to fill gaps of such rows; every column must have a number."""
-    offset, spread = _middle_and_spread(X)
-    scale = divisors(offset, spread)
+    offset, scale = standard_units(X, np.nanmean, np.nanstd)
     plain = Filling(offset, scale)
     Z = (X - offset) / scale
     chosen = _chosen(_drawn(Z, ROWS, random), random)
@@ -55,13 +54,6 @@ def learn(X: np.ndarray, max_samples: int, random: RandomState) -> Filling:
     unit = _median_bandwidth(reference)
     resolved = tuple(_resolved(member, len(reference), unit) for member in members)
     return replace(plain, linear=linear, reference=reference, members=resolved)
-
-
-def _middle_and_spread(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation of columns with at least one number each."""
-    # In units of a power of 2, which is exact: squares of very large or small numbers would overflow or vanish.
-    unit = np.ldexp(1.0, np.frexp(np.nanmax(np.abs(X), axis=0))[1] - 1)
-    return unit * np.nanmean(X / unit, axis=0), unit * np.nanstd(X / unit, axis=0)
 
 
 def filling_of(X: np.ndarray, how: str = "fill", max_samples: int = MAX_SAMPLES, random_state: Any = 0) -> Filling:

@@ -145,8 +145,9 @@ class Filling:
 
     @cached_property
     def _components(self) -> dict[Kernel, EigenComponents]:
-        X = torch.from_numpy(self.reference)
-        return {kernel: EigenComponents(kernel, X) for kernel in {member.kernel for member in self.members}}
+        X, kernels = torch.from_numpy(self.reference), {member.kernel for member in self.members}
+        instead = "fill gaps with a smaller max_samples"
+        return {kernel: EigenComponents(kernel, X, instead=instead) for kernel in kernels}
 
 
 def fill_gaps(components: Components, X: np.ndarray, gaps: np.ndarray) -> np.ndarray:

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from drkm.gram import Dense
+from drkm.gram import Dense, Workload
 from drkm.inference.preimage import default_method, preimage
 from drkm.inference.subspace import Components, Eigenspace
 from drkm.kernels import Kernel
-from drkm.problem.eigen import leading_eigenpairs
+from drkm.machine import memory
+from drkm.problem.eigen import leading_eigenpairs, workspace_bytes
 from drkm.problem.shrinkage import Shrinkage
 
 #: tolerance of pre-images, as a fraction of the bandwidth, that suffices to compare candidates
 PREIMAGE_TOL = 1e-3
 #: steps of a pre-image after which differences between candidates are settled
 PREIMAGE_STEPS = 100
+#: tolerance of the eigenpairs
+TOL = 1e-8
 
 
 class EigenComponents:
@@ -35,6 +38,8 @@ class EigenComponents:
         Centre the samples in feature space.
     rank : int, optional
         Number of eigenpairs; by default all.
+    instead : str
+        What would fit into memory, the end of the error if this does not.
 
     Attributes
     ----------
@@ -45,11 +50,22 @@ class EigenComponents:
     vectors : Tensor of shape (n, rank)
     """
 
-    def __init__(self, kernel: Kernel, X: Tensor, *, center: bool = False, rank: int | None = None):
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Tensor,
+        *,
+        center: bool = False,
+        rank: int | None = None,
+        instead: str = "take fewer samples",
+    ):
         self.kernel, self.X, self.center = kernel.resolve(X, layer=1), X, center
+        count = len(X) if rank is None else min(rank, len(X))
+        needed = _bytes_needed(self.kernel, X, count)
+        memory.require(needed, X.device, f"X: a set of components of {len(X)} samples", instead)
         self._gram = Dense().fixed(self.kernel, X)
         operator = self._gram.centered() if center else self._gram
-        pairs = leading_eigenpairs(operator, len(X) if rank is None else min(rank, len(X)), like=X, tol=1e-8)
+        pairs = leading_eigenpairs(operator, count, like=X, tol=TOL)
         self.values, self.vectors = pairs.values.clamp(min=0), pairs.vectors
 
     def rank(self, shrink: Shrinkage) -> int:
@@ -92,3 +108,11 @@ class EigenComponents:
             coordinates = components.coordinates(self.kernel(points, self.X))
         method = default_method(self.kernel)
         return preimage(components, coordinates, method=method, tol=tol, max_iter=max_iter).points
+
+
+def _bytes_needed(kernel: Kernel, X: Tensor, count: int) -> int:
+    """Return the bytes that so many eigenpairs of K_1 need besides the samples."""
+    n, d = X.shape
+    workspace = workspace_bytes(n, count, TOL, X)
+    work = Workload(n, d, (count,), (kernel,), X.dtype, X.device, workspace=workspace)
+    return Dense().cost(work).bytes - work.sample_bytes

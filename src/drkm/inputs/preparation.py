@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -19,6 +19,8 @@ from drkm.validation.parts import Part
 
 #: grey value of white in 8-bit images
 WHITE = 255.0
+#: between these limits are numbers whose squares can be summed, also those of their differences
+SMALL, LARGE = 1e-120, 1e140
 #: prefix of the names of imputation parts
 GAPS = "gaps."
 
@@ -65,8 +67,7 @@ class Preparation:
     def standardizing(cls, values: np.ndarray, **more: Any) -> Preparation:
         """Return the preparation that gives every column mean 0 and variance 1; constant columns become 0."""
         _check_room(values)
-        mean, spread = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
-        return cls(mean, divisors(mean, spread), **more)
+        return cls(*standard_units(values), **more)
 
     def apply(self, values: Any) -> np.ndarray:
         """Prepare values for the model; columns of a data frame are matched by name, like those of tables in files."""
@@ -163,10 +164,24 @@ class Preparation:
         )
 
 
-def divisors(mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Return the standard deviations of columns with these means, 1 for constant columns."""
+def standard_units(
+    X: np.ndarray, mean: Callable[..., np.ndarray] = np.mean, std: Callable[..., np.ndarray] = np.std
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation of columns, 1 for constant columns.
+
+    With `nanmean` and `nanstd` columns may have gaps (NaN), if each has a number.
+    """
+    ends = (ufunc.reduce(X, axis=0, initial=0) for ufunc in (np.fmin, np.fmax))
+    low, high = (np.abs(end, dtype=np.float64) for end in ends)
+    largest = np.maximum(low, high)
+    unit: Any = 1.0
+    if not ((largest == 0) | ((largest > SMALL) & (largest < LARGE))).all():
+        # In units of powers of 2, which is exact: squares of very large or small numbers would overflow or vanish.
+        unit = np.ldexp(1.0, np.frexp(largest)[1] - 1)
+        X = X / unit
+    middle, spread = (unit * part(X, axis=0, dtype=np.float64) for part in (mean, std))
     # The mean of equal values is rounded, so that their deviation from it is not always 0.
-    return np.where(spread > 10 * np.finfo(np.float64).eps * np.abs(mean), spread, 1.0)
+    return middle, np.where(spread > 10 * np.finfo(np.float64).eps * np.abs(middle), spread, 1.0)
 
 
 def _own_copy(values: Any) -> np.ndarray:

@@ -24,6 +24,10 @@ ERROR_ROWS = 1000
 DRAWING, SAME_LENGTH = 40, 1e-4
 #: number of frequencies whose lengths identify a draw: the last ones, because a shorter draw has the same first ones
 LENGTHS = 16
+#: maximum number of frequencies, far more than a fit has use for, because a few bytes of a file can ask for any number
+MOST = 10**7
+#: numbers of small orthogonal blocks that are drawn together
+TOGETHER = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,8 @@ class Draw:
         normal = rng.standard_normal((self.count, self.inputs))
         if self.orthogonal:
             length = np.linalg.norm(normal, axis=1)
-            begins = range(0, self.count, self.inputs)
-            directions = [_haar(self.inputs, min(self.inputs, self.count - begin), rng) for begin in begins]
-            normal = np.concatenate(directions) * length[:, None]
+            _replace_by_orthonormal(normal, rng)
+            normal *= length[:, None]
         if self.degrees is not None:
             normal *= np.sqrt(self.degrees / rng.chisquare(self.degrees, self.count))[:, None]
         return copied(normal.T).to(like)
@@ -211,7 +214,19 @@ class FourierFeatures(Approximation):
         return f"Fourier features, kernel values off by {error:.2%} (root mean square)"
 
 
-def _haar(inputs: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return `count` orthonormal rows, uniformly distributed over directions."""
-    Q, R = np.linalg.qr(rng.standard_normal((inputs, count)))
-    return (Q * np.where(np.diagonal(R) < 0, -1.0, 1.0)).T
+def _replace_by_orthonormal(rows: np.ndarray, rng: np.random.Generator) -> None:
+    """Overwrite rows by random ones that are orthonormal in blocks of as many as a row has numbers."""
+    count, inputs = rows.shape
+    step = max(1, TOGETHER // inputs**2) * inputs
+    whole = count - count % inputs
+    for begin in range(0, whole, step):
+        blocks = rows[begin : min(begin + step, whole)].reshape(-1, inputs, inputs)
+        blocks[:] = _haar(len(blocks), inputs, inputs, rng)
+    if whole < count:
+        rows[whole:] = _haar(1, inputs, count - whole, rng)[0]
+
+
+def _haar(blocks: int, inputs: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Return blocks of `count` orthonormal rows, uniformly distributed over directions."""
+    Q, R = np.linalg.qr(rng.standard_normal((blocks, inputs, count)))
+    return (Q * np.where(R.diagonal(axis1=1, axis2=2) < 0, -1.0, 1.0)[:, None]).swapaxes(1, 2)

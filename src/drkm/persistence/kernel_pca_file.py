@@ -213,6 +213,9 @@ def rebuilt(
     if vectors is None or vectors.ndim != 2 or dtype_name(vectors.dtype) not in PRECISIONS:
         found = "none" if vectors is None else f"{dtype_name(vectors.dtype)} of shape {vectors.shape}"
         raise ValueError(f"vectors: expected a matrix in {' or '.join(PRECISIONS)}, got {found}")
+    # More columns cannot be orthonormal, and checking whether they are would need the square of their number.
+    if vectors.shape[1] > len(vectors):
+        raise ValueError(f"vectors: expected at most {len(vectors)} columns, one per sample, got {vectors.shape[1]}")
     parts.check(numbers, dict.fromkeys(("values", "weights", "shift"), parts.present), others=True)
     samples = _samples(numbers, vectors, header["n_features"], own=entry is not None)
     chosen = dict(header["parameters"])

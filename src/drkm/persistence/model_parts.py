@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from drkm.inputs.preparation import GAPS, Preparation
-from drkm.kernels.fourier import LENGTHS
+from drkm.kernels.fourier import LENGTHS, MOST
 from drkm.problem import axes, stiefel
 from drkm.solvers.result import FACTS, HISTORY_COLUMNS
 from drkm.training import parameters
@@ -94,9 +94,11 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
     if "X" in tensors:
         shapes["X"] = (n, features)
     else:
-        width = _columns(tensors, "first.basis")
-        shapes |= {"first.phi": (n, width), "first.lengths": (n,)}
-        shapes["first.basis"] = (_columns(tensors, "kernel0.factor"), width)
+        rows, width = _columns(tensors, "kernel0.factor"), _columns(tensors, "first.basis")
+        # More columns cannot be orthonormal, and checking whether they are would need the square of their number.
+        if width > rows:
+            raise ValueError(f"first.basis: expected at most {rows} columns, one per feature, got {width}")
+        shapes |= {"first.phi": (n, width), "first.lengths": (n,), "first.basis": (rows, width)}
         shapes["largest"] = (_rows(tensors, "largest"), features)
     if "row_means" in tensors:
         shapes["row_means"] = (n,)
@@ -152,7 +154,7 @@ def _frequencies(
         return {name: (inputs, _columns(tensors, name))}
     draw = {
         "inputs": parts.count(inputs, inputs),
-        "count": parts.count(1),
+        "count": parts.count(1, MOST),
         "orthogonal": parts.truth,
         "random_state": parts.count(most=2**128),
         "degrees": parts.nullable(parts.positive),

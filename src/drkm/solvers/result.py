@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from drkm.machine import memory
 from drkm.validation import parts
 from drkm.validation.parts import Part
 from drkm.wording import counted
@@ -125,6 +126,8 @@ _ENTRY: dict[str, Part] = {
 }
 HISTORY = parts.several(parts.group(_ENTRY))
 HISTORY_COLUMNS = tuple(_ENTRY)
+#: bytes of an entry as a dict and as a list
+ENTRY = 450
 #: fields of a result besides its codes
 FACTS: dict[str, Part] = {
     "objective": parts.number(),
@@ -146,6 +149,10 @@ def history_tensor(history: Sequence[Mapping[str, float]]) -> Tensor:
 
 def history_entries(matrix: Tensor) -> list[dict[str, float]]:
     """Rebuild the history from `history_tensor`."""
+    memory.require(ENTRY * len(matrix), "cpu", f"path: a history of {len(matrix)} entries")
     entries = [dict(zip(HISTORY_COLUMNS, row, strict=True)) for row in matrix.tolist()]
-    # An iteration number that is not an integer is kept, so that a later check finds it.
-    return [entry | {"iteration": int(i) if (i := entry["iteration"]).is_integer() else i} for entry in entries]
+    for entry in entries:
+        # A number that is not an integer is kept, so that a later check finds it.
+        if (iteration := entry["iteration"]).is_integer():
+            entry["iteration"] = int(iteration)
+    return entries

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from drkm.files import called
 from drkm.kernels import Kernel
 from drkm.solvers import Result, Solver, State
 from drkm.solvers.base import read_state
-from drkm.solvers.result import FACTS
+from drkm.solvers.result import history_tensor
 from drkm.solvers.state import Dimensions
 from drkm.training.checkpoint import packing, slots, version_2
 from drkm.training.checkpoint.slots import KIND, VERSION
@@ -113,11 +113,13 @@ class Checkpoint:
         parts.check(header, _parts(dimensions), others=True)
         parts.check(tensors, {f"finished{number}": dimensions.codes for number in header["finished"]}, others=True)
         left = dict(tensors)
+        codes = {number: left.pop(f"finished{number}") for number in header["finished"]}
         for number, entry in header["finished"].items():
-            result = Result.from_facts(left.pop(f"finished{number}"), entry["result"])
+            result = Result.from_facts(codes[number], packing.with_history(packing.unpack(entry["result"], left)))
             self._finished[int(number)] = FinishedStart(result, entry["sigma2"])
         for number, entry in header["runs"].items():
-            state = read_state(solver, dimensions, packing.unpack(entry["state"], left))
+            values = packing.with_history(packing.unpack(entry["state"], left))
+            state = read_state(solver, dimensions, values)
             self._runs[int(number)] = Run(entry["stage"], entry["sigma2"], state)
         parts.check(left, {})
 
@@ -170,20 +172,24 @@ class Checkpoint:
         return self._runs.pop(stage[0]).state if run is not None and run.stage == stage[1] else None
 
     def _write(self) -> None:
-        tensors = {f"finished{number}": start.result.H for number, start in self._finished.items()}
-        runs = {}
+        # Histories are tensors: the length of a header has a limit, and a long fit has millions of entries.
+        tensors: dict[str, Tensor] = {}
+        runs: dict[int, Any] = {}
+        finished: dict[int, Any] = {}
         for number, run in self._runs.items():
-            state = packing.pack(run.state, f"run{number}", tensors)
+            state = packing.pack(replace(run.state, history=[]), f"run{number}", tensors)
+            state["history"] = packing.pack(history_tensor(run.state.history), f"run{number}.history", tensors)
             runs[number] = {"stage": run.stage, "sigma2": run.sigma2, "state": state}
+        for number, start in self._finished.items():
+            tensors[f"finished{number}"] = start.result.H
+            history = packing.pack(history_tensor(start.result.history), f"finished{number}.history", tensors)
+            finished[number] = {"result": {**start.result.facts(), "history": history}, "sigma2": start.sigma2}
         header = {
             "kind": KIND,
             "version": VERSION,
             "fingerprint": self.fingerprint,
             "runs": runs,
-            "finished": {
-                number: {"result": start.result.facts(), "sigma2": start.sigma2}
-                for number, start in self._finished.items()
-            },
+            "finished": finished,
         }
         with called("checkpoint"):
             self._place.write(tensors, header)
@@ -203,14 +209,14 @@ class _StageJournal:
 
 
 def _parts(dimensions: Dimensions) -> dict[str, Part]:
-    """Return the requirements for the header of a checkpoint; those of states belong to the solver."""
+    """Return the requirements for the header of a checkpoint; those of states and results are theirs."""
     sigma2 = parts.each([parts.positive if has else parts.nothing for has in dimensions.widths])
     run = {
         "stage": parts.count(most=dimensions.stages),
         "sigma2": sigma2,
         "state": parts.group({}, others=True),
     }
-    finished = {"result": parts.group(FACTS), "sigma2": sigma2}
+    finished = {"result": parts.group({}, others=True), "sigma2": sigma2}
     return {"runs": parts.numbered(parts.group(run)), "finished": parts.numbered(parts.group(finished))}
 
 

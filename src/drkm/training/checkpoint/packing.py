@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from drkm.solvers.result import HISTORY_COLUMNS, history_entries
+from drkm.validation import parts
 from drkm.validation.parts import MISSING
 
 #: the key under which a header names a tensor
@@ -36,3 +39,14 @@ def unpack(value: Any, tensors: dict[str, Tensor], depth: int = DEPTH) -> Any:
     if isinstance(value, list) and depth:
         return [unpack(entry, tensors, depth - 1) for entry in value]
     return value
+
+
+def with_history(values: Any) -> Any:
+    """Return the fields of a state or a result with the entries of its history in place of their matrix.
+
+    Before version 4 the header had the entries.
+    """
+    if not isinstance(values, dict) or not isinstance(matrix := values.get("history"), Tensor):
+        return values
+    parts.tensor(*matrix.shape[:1], len(HISTORY_COLUMNS), dtype=torch.float64)("history", matrix)
+    return {**values, "history": history_entries(matrix)}

@@ -12,7 +12,8 @@ from drkm.distributed import collectives
 from drkm.files import container
 from drkm.validation import parts
 
-KIND, VERSION = "checkpoint", 3
+#: version 2 had flat states (`version_2`), version 3 the histories in the header
+KIND, VERSION = "checkpoint", 4
 
 Content = tuple[dict[str, Tensor], dict[str, Any]]
 
