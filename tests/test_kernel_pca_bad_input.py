@@ -130,6 +130,8 @@ def test_a_model_of_dense_samples_takes_sparse_ones():
         ({"n_jobs": 0}, "n_jobs: .* got 0"),
         ({"n_jobs": True}, "n_jobs: .* got True"),
         ({"random_state": np.random}, "random_state: expected an integer from 0 .* got <module"),
+        ({"kernel": "laplacian"}, "kernel: got 'laplacian', allowed are .*, and functions and drkm.kernels objects"),
+        ({"kernel": kernels.RBF(2.0), "gamma": 5.0}, r"gamma: expected None .* got 5.0, set it in RBF\(sigma2=2.0\)"),
         ({"random_state": -1}, "random_state: expected an integer from 0 .* got -1"),
     ],
     ids=lambda part: part if isinstance(part, str) else "-".join(part),

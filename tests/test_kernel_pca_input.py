@@ -7,6 +7,10 @@ import pytest
 import scipy.sparse
 import sklearn.decomposition
 import torch
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
 
 import drkm
 from drkm import ConstrDRKM, KernelPCA, gram, kernels
@@ -341,3 +345,22 @@ def test_a_kernel_matrix_in_columns_has_the_components_of_one_in_rows_and_is_not
     np.testing.assert_allclose(found.eigenvalues_, known.eigenvalues_, rtol=1e-9)
     assert_same_codes(found, known, rows[:7])
     assert all(seen)
+
+
+def test_the_width_of_a_kernel_object_is_a_parameter_of_a_search():
+    model = KernelPCA(2, kernel=kernels.RBF(2.0), gram=gram.Nystroem(20))
+    assert {"kernel__sigma2", "gram__m"} <= set(model.get_params())
+    assert "kernel__sigma2" not in model.get_params(deep=False)
+    wider = clone(model).set_params(kernel__sigma2=8.0)
+    assert (model.kernel, wider.kernel) == (kernels.RBF(2.0), kernels.RBF(8.0))
+    search = GridSearchCV(
+        make_pipeline(KernelPCA(2, kernel=kernels.RBF(2.0)), Ridge()), {"kernelpca__kernel__sigma2": [0.1, 9.0]}
+    )
+    scores = search.fit(X, X[:, 0]).cv_results_["mean_test_score"]
+    expected = [
+        cross_val_score(make_pipeline(KernelPCA(2, kernel="rbf", gamma=0.5 / sigma2), Ridge()), X, X[:, 0]).mean()
+        for sigma2 in (0.1, 9.0)
+    ]
+    np.testing.assert_allclose(scores, expected)
+    with pytest.raises(ValueError, match=r"^kernel__nu: unknown parameter, kernel is RBF"):
+        model.set_params(kernel__nu=1.5)

@@ -201,13 +201,13 @@ def test_reconstructions_of_images_go_from_the_smallest_error_to_the_largest(dig
     for column, row in enumerate(rows):
         np.testing.assert_allclose(heat_map(cells[0, column]).ravel(), NEW[row], atol=1e-12)
         np.testing.assert_allclose(heat_map(cells[1, column]).ravel(), np.clip(found[row], 0, 1), atol=1e-12)
-        np.testing.assert_allclose(heat_map(cells[2, column]).ravel(), NEW[row] - found[row])
+        np.testing.assert_allclose(heat_map(cells[2, column]).ravel(), found[row] - NEW[row])
 
 
 def test_reconstructions_of_a_table_are_differences_in_standard_deviations(wine):
     names = WINE.feature_names
     axis, _ = plotting.plot_reconstructions(wine, TABLE * 1.0, feature_names=names, most=2).axes
-    differences = TABLE - wine.denoise(TABLE)
+    differences = wine.denoise(TABLE) - TABLE
     errors = np.sqrt((differences**2).mean(axis=1))
     rows = [errors.argmin(), errors.argmax()]
     np.testing.assert_allclose(heat_map(axis), differences[rows].T)
@@ -259,7 +259,7 @@ def test_the_difference_of_colour_images_is_that_of_the_colour_that_differs_most
     figure = plotting.plot_reconstructions(Grey(), squares_that_turn_pink(), shape=(4, 4, 3), most=1)
     last = plotting.plot_reconstructions(Grey(), squares_that_turn_pink()[-1:], shape=(4, 4, 3), most=1)
     assert np.abs(heat_map(figure.axes[2])).max() < 1e-12
-    np.testing.assert_allclose(heat_map(last.axes[2])[1:3, 1:3], 0.2)
+    np.testing.assert_allclose(heat_map(last.axes[2])[1:3, 1:3], -0.2)
 
 
 def test_samples_are_called_by_their_names(wine):

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -35,8 +34,9 @@ from drkm.summary import summary as summarise
 from drkm.training import dimensions, parameters, train
 from drkm.training.checkpoint.fingerprint import fingerprint, settings
 from drkm.training.progress import progress_shown
-from drkm.validation import checks, nested
+from drkm.validation import checks
 from drkm.validation.callers import level_of_caller
+from drkm.validation.nested import NestedParameters
 
 __all__ = ["ConstrDRKM", "NoiseWarning"]
 
@@ -47,7 +47,7 @@ INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device", "sh
 OWN = ("init", "random_state")
 
 
-class ConstrDRKM(PointMethods, BaseEstimator):
+class ConstrDRKM(PointMethods, NestedParameters):
     """Deep restricted kernel machine with orthogonality constraints.
 
     The model stacks kernel PCA layers and trains them end to end. Layer l computes `n_components[l]` codes of every
@@ -266,26 +266,6 @@ class ConstrDRKM(PointMethods, BaseEstimator):
             "random_state": random_state,
         }
         return cls(n_components, **{**published, **more})
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; with `deep=True` also those of kernel, solver and gram objects.
-
-        Nested names are `kernel__sigma2` (with one kernel per layer, `kernel__layer1__sigma2`), `solver__memory` or
-        `gram__m`.
-        """
-        params = super().get_params(deep=False)
-        inner = [nested.names(name, params[name]) for name in nested.PARTS] if deep else []
-        return params | {name: value for found in inner for name, value in found.items()}
-
-    def set_params(self, **params: Any) -> ConstrDRKM:
-        """Set parameters by the names that `get_params` returns; kernel, solver and gram objects are never mutated."""
-        inner = [name for name in params if name.startswith(tuple(f"{part}__" for part in nested.PARTS))]
-        super().set_params(**{name: value for name, value in params.items() if name not in inner})
-        # In sorted order, an object comes before the parameters inside it.
-        for full in sorted(inner):
-            name, _, path = full.partition("__")
-            setattr(self, name, nested.changed(name, getattr(self, name), path, params[full]))
-        return self
 
     def fit(self, X: Any, y: Any = None) -> ConstrDRKM:
         """Train the model on the rows of X.

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +19,7 @@ from drkm.persistence import kernel_pca_file
 from drkm.persistence.kernel_pca_file import SavedComponents
 from drkm.serving import Projection
 from drkm.validation import checks
+from drkm.validation.nested import NestedParameters
 from drkm.validation.samples import restored_on_failure
 from drkm.wording import dtype_name
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from drkm.inference.kernel_projection import KernelProjection, ProjectionModule
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters):
     """Kernel principal component analysis, a drop-in replacement for `sklearn.decomposition.KernelPCA`.
 
     Parameters, attributes and codes are those of scikit-learn; `gram`, `device`, `dtype` and `preimage` are additions.
@@ -93,7 +94,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     X_fit_ : array or sparse matrix of shape (n_samples, n_features)
         The samples.
     gamma_ : float
-        Value of γ.
+        Value of γ; kernel objects have their own parameters, in `kernel_`.
     kernel_ : Kernel or ScikitKernel
         The kernel that was used, with all parameters as numbers.
     n_features_in_, feature_names_in_

@@ -52,9 +52,11 @@ def component_count(chosen: Mapping[str, Any]) -> int | None:
 def _check_kernel(chosen: Mapping[str, Any]) -> None:
     kernel = chosen["kernel"]
     if not callable(kernel):
-        one_of("kernel", kernel, NAMES)
+        one_of("kernel", kernel, NAMES, or_else="functions and drkm.kernels objects")
     if isinstance(kernel, type):
         raise TypeError(f"kernel: expected an object, as {kernel.__name__}(), got the class")
+    if hasattr(kernel, "is_pairwise") and chosen["gamma"] is not None:
+        raise ValueError(f"gamma: expected None beside a kernel object, got {chosen['gamma']}, set it in {kernel!r}")
     if getattr(kernel, "is_given", False):
         raise ValueError(f'kernel: a kernel matrix is given as X with kernel="precomputed", got {kernel!r}')
     if learns_inverse(chosen) and hasattr(kernel, "map"):

@@ -13,6 +13,9 @@ from drkm.wording import dtype_name
 
 #: samples whose kernel values are centred, and the number of times by which the first eigenvalue must exceed rounding
 CENTRED_ROWS, ROUNDINGS = 64, 10
+#: largest mean error of k(x, x) for which float32 is taken on a CPU; scikit-learn computes such distances in float64.
+#: On a GPU, where float64 takes many times as long, float32 is taken up to the largest error that is accepted at all.
+WORST_DISTANCES = 1e-4
 #: largest rounding error of codes from explicit features, which are centred themselves
 WORST_CODES = 3e-4
 
@@ -37,7 +40,7 @@ def for_width(kernel: Kernel, X: Tensor, given: Given) -> tuple[Kernel, Tensor]:
     if X.dtype != torch.float32 or not kernel.is_isotropic:
         return kernel, X
     sigma2 = bandwidth.resolve_bandwidth(kernel.parameters["sigma2"], X, layer=1)
-    is_hidden = bandwidth.is_hidden_by_rounding(sigma2, X)
+    is_hidden = bandwidth.rounding_of_samples(sigma2, X) > _worst(X)
     return kernel.with_parameters(sigma2=sigma2), given.doubled(X) if is_hidden else X
 
 
@@ -69,13 +72,18 @@ def for_distances(kernel: Kernel, X: Tensor, given: Given, largest: float, gamma
 
     `largest` is that of ‖x‖², which bounds the rounding error at no cost; without `may_change` X keeps its precision.
     """
-    sigma2 = kernel.bandwidth
-    if torch.finfo(X.dtype).eps * largest <= bandwidth.WORST_ROUNDING * sigma2:
+    sigma2, may_change = kernel.bandwidth, may_change and X.dtype == torch.float32
+    worst = _worst(X) if may_change else bandwidth.WORST_ROUNDING
+    if torch.finfo(X.dtype).eps * largest <= worst * sigma2:
         return X
-    if may_change and X.dtype == torch.float32 and bandwidth.is_hidden_by_rounding(sigma2, X):
+    if may_change and bandwidth.rounding_of_samples(sigma2, X) > worst:
         X = given.doubled(X)
     bandwidth.check_rounding(sigma2, X, layer=1, told=f"gamma: {gamma:.3g}, so that sigma2 is {sigma2:.3g},")
     return X
+
+
+def _worst(X: Tensor) -> float:
+    return bandwidth.WORST_ROUNDING if X.is_cuda else WORST_DISTANCES
 
 
 def check_finite(codes: Tensor) -> None:

@@ -80,9 +80,9 @@ def check_rounding(sigma2: float, points: Tensor, *, layer: int, told: str = "")
         )
 
 
-def is_hidden_by_rounding(sigma2: float, points: Tensor) -> bool:
-    """Whether `check_rounding` would refuse this width for samples."""
-    return _rounding(sigma2, points, _squared_norms(points, 1)) > WORST_ROUNDING
+def rounding_of_samples(sigma2: float, points: Tensor) -> float:
+    """Return the mean error of k(x, x) of samples; `check_rounding` refuses more than `WORST_ROUNDING`."""
+    return _rounding(sigma2, points, _squared_norms(points, 1))
 
 
 def _rounding(sigma2: float, points: Tensor, norms: Tensor) -> float:

@@ -32,7 +32,7 @@ def plot_reconstructions(
 ) -> Any:
     """Draw samples with their reconstructions, from the smallest to the largest error.
 
-    Images are drawn above their reconstruction and the difference; a table is a map of the differences, (x - x̂) in
+    Images are drawn above their reconstruction and the difference; a table is a map of the differences, x̂ - x in
     standard deviations of its column. The error of a sample is its root mean squared difference.
 
     Parameters
@@ -60,7 +60,7 @@ def plot_reconstructions(
     samples, found = numbers(given), reconstructed(model, given)
     # Columns of a table may have different units, pixels share one.
     spread = spread_of(samples) if shape is None else np.ones(samples.shape[1])
-    difference = (samples - found) / spread
+    difference = (found - samples) / spread
     error = np.sqrt((difference**2).mean(axis=1))
     titles = _titles(row_names, len(samples))
     order = np.argsort(error, kind="stable")
@@ -77,7 +77,7 @@ def plot_reconstructions(
         figure, ((axis,),) = canvas(axes, 1, 1, size, layout="constrained")
         heads = [f"{titles[row]}\n{error[row]:.2g}" for row in rows]
         drawn = difference_map(axis, difference[np.ix_(rows, shown)].T, [names[i] for i in shown], heads)
-        figure.colorbar(drawn, ax=axis, label="sample - reconstruction, s.d.")
+        figure.colorbar(drawn, ax=axis, label="reconstruction - sample, s.d.")
         axis.set_xlabel("sample and its error")
     return figure
 
@@ -92,7 +92,7 @@ def _titles(names: Sequence[str] | None, count: int) -> list[str]:
 
 def _draw_images(axes: Any, images: Sequence[np.ndarray], heads: Sequence[str], limits: tuple[float, float]) -> Any:
     samples, found, difference = images
-    names = ["sample", "reconstruction", "difference"]
+    names = ["sample", "reconstruction", "reconstruction\n- sample"]
     colours = samples.ndim == 4
     figure, cells = cells_for_images(axes, (3, len(heads), *samples.shape[1:]), names, heads, right=0.6)
     for values, line in zip((samples, found), cells, strict=False):

@@ -32,10 +32,11 @@ def real(name: str, value: Any) -> float:
     return float(value)
 
 
-def one_of(name: str, value: Any, allowed: Sequence[Any]) -> Any:
-    """Return the value if it is allowed."""
+def one_of(name: str, value: Any, allowed: Sequence[Any], or_else: str = "") -> Any:
+    """Return the value if it is allowed; `or_else` are other values that the caller has accepted already."""
     if not any(value is entry or (isinstance(value, str) and value == entry) for entry in allowed):
-        raise ValueError(f"{name}: got {value!r}, allowed are {', '.join(map(str, allowed))}")
+        others = f", and {or_else}" if or_else else ""
+        raise ValueError(f"{name}: got {value!r}, allowed are {', '.join(map(str, allowed))}{others}")
     return value
 
 

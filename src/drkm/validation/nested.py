@@ -6,10 +6,37 @@ Kernels, solvers and strategies are immutable: setting a parameter of one replac
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
 
 #: parameters of the estimator that may be objects with parameters
 PARTS = ("kernel", "solver", "gram")
+
+
+class NestedParameters(BaseEstimator):
+    """An estimator whose kernel, solver and gram objects have parameters too."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with `deep=True` also those of kernel, solver and gram objects.
+
+        Nested names are `kernel__sigma2` (with one kernel per layer, `kernel__layer1__sigma2`), `solver__memory` or
+        `gram__m`.
+        """
+        params = super().get_params(deep=False)
+        inner = [names(name, params[name]) for name in PARTS if name in params] if deep else []
+        return params | {name: value for found in inner for name, value in found.items()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by the names that `get_params` returns; kernel, solver and gram objects are never mutated."""
+        known = super().get_params(deep=False)
+        inner = [name for name in params if name.startswith(tuple(f"{part}__" for part in PARTS if part in known))]
+        super().set_params(**{name: value for name, value in params.items() if name not in inner})
+        # In sorted order, an object comes before the parameters inside it.
+        for full in sorted(inner):
+            name, _, path = full.partition("__")
+            setattr(self, name, changed(name, getattr(self, name), path, params[full]))
+        return self
 
 
 def names(name: str, value: Any) -> dict[str, Any]:
