@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 from drkm.files import (
     Columns,
@@ -19,6 +20,7 @@ from drkm.files import (
     write_table,
     write_whole,
 )
+from drkm.imputation.choice import filling_of
 from drkm.inputs.preparation import Preparation
 from drkm.machine import memory
 from drkm.machine.memory import NotEnoughMemory
@@ -344,6 +346,19 @@ def test_columns_that_are_constant_but_for_rounding_are_not_blown_up():
     values = np.column_stack([np.arange(200.0), np.full(200, 1e-3), np.full(200, 7.1)])
     assert values.std(axis=0).all()
     assert Preparation.standardizing(values).scale[1:].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("value", [0.1, 0.7, -1e10 / 3, 1e300 / 7, 2.6e-84])
+@pytest.mark.parametrize("count", [3, 100, 10_000])
+def test_constant_columns_become_0_however_many_rows_round_their_mean(value, count):
+    values = np.column_stack([np.full(count, value), np.arange(count)])
+    made = Preparation.standardizing(values)
+    assert (made.offset[0], made.scale[0]) == (value, 1.0)
+    if abs(value) < 1e100:
+        # The squares of larger numbers overflow there.
+        assert StandardScaler().fit(values).scale_[0] == 1.0
+    filling = filling_of(np.vstack([values, [[np.nan, 1.0]]]))
+    assert (filling.offset[0], filling.scale[0]) == (value, 1.0)
 
 
 @pytest.mark.parametrize("size", [1e-320, 1e-300, 1e-170, 1e-140, 1e-100, 1e140, 1e160, 1e306])
