@@ -152,6 +152,19 @@ def test_all_columns_in_another_order_are_put_in_order(tmp_path):
     np.testing.assert_array_equal(table.values, VALUES)
 
 
+@pytest.mark.parametrize("lines", ["1.0,,3.0\n4,5,6\n7,8,9\n", "1.0,NA\n4,5\n", "True\nFalse\nTrue\n", "true,?\n4,5\n"])
+def test_a_first_line_of_values_and_gaps_is_not_lost_as_names(lines, tmp_path):
+    (tmp_path / "x.csv").write_text(lines)
+    with pytest.raises(ValueError, match="may be names or a sample: say which with --header or --no-header"):
+        read_table(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("first", ["Na,K", "NA,n/a", "x,2019", "0,1"])
+def test_a_first_line_that_can_only_be_names_is_not_asked_about(first, tmp_path):
+    (tmp_path / "x.csv").write_text(f"{first}\n4.5,5.5\n7,8\n")
+    assert read_table(tmp_path / "x.csv").values.shape == (2, 2)
+
+
 def test_a_first_line_that_may_be_a_sample_is_asked_about(tmp_path):
     (tmp_path / "x.csv").write_text("u,1.5,-2\nv,3,4e-3\n")
     with pytest.raises(ValueError, match="may be names or a sample: say which with --header or --no-header"):
