@@ -342,9 +342,12 @@ def test_a_fit_goes_on_from_a_checkpoint_of_version_3_which_has_histories_in_its
         ("history: iteration: ", lambda tensors: tensors["run2.history"].add_(0.5)),
         ("history: ", lambda tensors: tensors["finished1.history"].fill_(float("nan"))),
         ("belong together", lambda tensors: tensors.update({"run2.history": tensors["run2.history"][:-1]})),
+        ("belong together", lambda tensors: tensors.update({"finished0.history": torch.zeros(0, 5).double()})),
+        ("belong together", lambda tensors: tensors["finished1.history"][-1].mul_(2)),
+        ("belong together", lambda tensors: tensors["finished0"].zero_()),
     ],
 )
-def test_a_forged_history_is_refused(part, change, long):
+def test_forged_histories_and_results_are_refused(part, change, long):
     tensors, header = container.read(long, "checkpoint", VERSION)
     change(tensors)
     container.write(long, tensors, header)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 from drkm.files import (
     Columns,
@@ -19,6 +20,7 @@ from drkm.files import (
     write_table,
     write_whole,
 )
+from drkm.imputation.choice import filling_of
 from drkm.inputs.preparation import Preparation
 from drkm.machine import memory
 from drkm.machine.memory import NotEnoughMemory
@@ -148,6 +150,19 @@ def test_all_columns_in_another_order_are_put_in_order(tmp_path):
     (tmp_path / "x.csv").write_text("b,a\n-2,1.5\n4e-3,3\n")
     table = read_table(tmp_path / "x.csv", columns=Columns(only=["a", "b"]))
     np.testing.assert_array_equal(table.values, VALUES)
+
+
+@pytest.mark.parametrize("lines", ["1.0,,3.0\n4,5,6\n7,8,9\n", "1.0,NA\n4,5\n", "True\nFalse\nTrue\n", "true,?\n4,5\n"])
+def test_a_first_line_of_values_and_gaps_is_not_lost_as_names(lines, tmp_path):
+    (tmp_path / "x.csv").write_text(lines)
+    with pytest.raises(ValueError, match="may be names or a sample: say which with --header or --no-header"):
+        read_table(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("first", ["Na,K", "NA,n/a", "x,2019", "0,1"])
+def test_a_first_line_that_can_only_be_names_is_not_asked_about(first, tmp_path):
+    (tmp_path / "x.csv").write_text(f"{first}\n4.5,5.5\n7,8\n")
+    assert read_table(tmp_path / "x.csv").values.shape == (2, 2)
 
 
 def test_a_first_line_that_may_be_a_sample_is_asked_about(tmp_path):
@@ -344,6 +359,19 @@ def test_columns_that_are_constant_but_for_rounding_are_not_blown_up():
     values = np.column_stack([np.arange(200.0), np.full(200, 1e-3), np.full(200, 7.1)])
     assert values.std(axis=0).all()
     assert Preparation.standardizing(values).scale[1:].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("value", [0.1, 0.7, -1e10 / 3, 1e300 / 7, 2.6e-84])
+@pytest.mark.parametrize("count", [3, 100, 10_000])
+def test_constant_columns_become_0_however_many_rows_round_their_mean(value, count):
+    values = np.column_stack([np.full(count, value), np.arange(count)])
+    made = Preparation.standardizing(values)
+    assert (made.offset[0], made.scale[0]) == (value, 1.0)
+    if abs(value) < 1e100:
+        # The squares of larger numbers overflow there.
+        assert StandardScaler().fit(values).scale_[0] == 1.0
+    filling = filling_of(np.vstack([values, [[np.nan, 1.0]]]))
+    assert (filling.offset[0], filling.scale[0]) == (value, 1.0)
 
 
 @pytest.mark.parametrize("size", [1e-320, 1e-300, 1e-170, 1e-140, 1e-100, 1e140, 1e160, 1e306])

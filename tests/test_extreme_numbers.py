@@ -61,6 +61,17 @@ def test_kernel_values_whose_squares_underflow_are_refused(n_components, kernel,
         model.fit(points)
 
 
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 1e-15), ("float64", 1e-100)])
+@pytest.mark.parametrize("n_components", [3, (3, 2)])
+def test_powers_of_samples_that_underflow_to_0_are_refused(n_components, dtype, size):
+    """Every point would be stationary; the kernel of samples that are 0 themselves has no other values."""
+    cubic = Polynomial(degree=3, gamma=1.0, offset=0.0)
+    model = ConstrDRKM(n_components, kernel=(cubic, "rbf")[: np.size(n_components)], dtype=dtype)
+    with pytest.raises(ValueError, match=rf"^X: kernel values of 0\.0e\+00 are too small for {dtype}, divide the data"):
+        model.fit(size * X)
+    assert ConstrDRKM(1, kernel=cubic, dtype=dtype).fit(0 * X).converged_
+
+
 @pytest.mark.parametrize(("dtype", "eta"), [("float32", 1e25), ("float64", 1e150)])
 def test_a_weight_under_which_squares_of_the_gradient_underflow_is_refused(dtype, eta):
     with pytest.raises(

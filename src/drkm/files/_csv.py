@@ -169,10 +169,16 @@ def _has_header(lines: Sequence[Sequence[str]], columns: Columns) -> bool:
     if all(map(_is_number, first)):
         return len(first) > 1 and first == [str(index) for index in range(len(first))]
     alike = len(lines) > 1 and [*map(_is_number, first)] == [*map(_is_number, lines[1])]
-    # Text and numbers in both lines: a header with text and years, or a sample with its name.
-    if alike and any(map(_is_number, first)) and first[0] != "":
+    known = [name for name in first if name.lower() not in GAPS]
+    # Text and numbers in both lines: a header with text and years, or a sample with its name. Or nothing but values.
+    unsure = (alike and any(map(_is_number, first))) or (known and all(map(_is_value, known)))
+    if unsure and first[0] != "":
         raise Refused("has a first line that may be names or a sample: say which with --header or --no-header")
     return True
+
+
+def _is_value(entry: str) -> bool:
+    return _is_number(entry) or entry.lower() in TRUTH
 
 
 def _is_number(entry: str) -> bool:

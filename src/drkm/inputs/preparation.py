@@ -171,17 +171,19 @@ def standard_units(
 
     With `nanmean` and `nanstd` columns may have gaps (NaN), if each has a number.
     """
-    ends = (ufunc.reduce(X, axis=0, initial=0) for ufunc in (np.fmin, np.fmax))
-    low, high = (np.abs(end, dtype=np.float64) for end in ends)
-    largest = np.maximum(low, high)
+    low, high = (ufunc.reduce(X, axis=0) for ufunc in (np.fmin, np.fmax))
+    largest = np.maximum(*(np.abs(end, dtype=np.float64) for end in (low, high)))
     unit: Any = 1.0
     if not ((largest == 0) | ((largest > SMALL) & (largest < LARGE))).all():
         # In units of powers of 2, which is exact: squares of very large or small numbers would overflow or vanish.
         unit = np.ldexp(1.0, np.frexp(largest)[1] - 1)
         X = X / unit
     middle, spread = (unit * part(X, axis=0, dtype=np.float64) for part in (mean, std))
-    # The mean of equal values is rounded, so that their deviation from it is not always 0.
-    return middle, np.where(spread > 10 * np.finfo(np.float64).eps * np.abs(middle), spread, 1.0)
+    # The mean of equal values is rounded, the more the more there are, so that their deviation from it is not always 0.
+    is_constant = low == high
+    middle = np.where(is_constant, low, middle)
+    varies = ~is_constant & (spread > 10 * np.finfo(np.float64).eps * np.abs(middle))
+    return middle, np.where(varies, spread, 1.0)
 
 
 def _own_copy(values: Any) -> np.ndarray:

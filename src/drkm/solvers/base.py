@@ -11,7 +11,7 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
-from drkm.solvers.result import Status
+from drkm.solvers.result import Result, Status
 from drkm.solvers.state import Dimensions, PointState, State, parts_of, restored
 from drkm.validation import parts
 from drkm.validation.registry import Registry
@@ -92,12 +92,34 @@ def read_state(solver: Solver[Own], dimensions: Dimensions, values: Mapping[str,
     """Rebuild the state in a file, or raise an error if the solver cannot resume from it."""
     parts.check(values, parts_of(solver.state_class, dimensions))
     state = restored(solver.state_class, values)
-    last = state.history[-1] if state.history else {}
-    recorded = all(last.get(name) == getattr(state, name) for name in ("iteration", "objective", "stationarity"))
+    recorded = _is_last(state.history, state.iteration, state.objective, state.stationarity)
     # Shared rows are on the manifold only together, and a process that refuses would leave the others waiting.
     if not recorded or not (collectives.current() or _is_point(state)) or not solver.belong_together(state):
         raise ValueError("the parts of a state do not belong together")
     return state
+
+
+def read_result(H: Tensor, facts: dict[str, Any]) -> Result:
+    """Rebuild the result of a start in a file, or raise an error if its parts contradict each other."""
+    result = Result.from_facts(H, facts)
+    recorded = _is_last(result.history, result.n_iter, result.objective, result.stationarity)
+    # Shared rows are judged only together.
+    if not recorded or not (collectives.current() or _is_as_feasible(result)):
+        raise ValueError("the parts of a result do not belong together")
+    return result
+
+
+def _is_last(history: Sequence[Mapping[str, float]], iteration: int, objective: float, stationarity: float) -> bool:
+    """Whether the last entry of a history is of this iteration, with these numbers."""
+    last = history[-1] if history else {}
+    expected = {"iteration": iteration, "objective": objective, "stationarity": stationarity}
+    return all(last.get(name) == value for name, value in expected.items())
+
+
+def _is_as_feasible(result: Result) -> bool:
+    """Whether codes are as far from the manifold as their result says."""
+    found = stiefel.feasibility(result.H)
+    return abs(found - result.feasibility) <= BELONGS * max(1.0, result.feasibility)
 
 
 def _is_point(state: State) -> bool:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from drkm import gram as grams
 from drkm.distributed import collectives
-from drkm.files.rows import Rows, in_memory
+from drkm.files.rows import Rows, in_memory, tiles
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
 from drkm.kernels import Kernel
@@ -129,18 +129,25 @@ def _energy(X: Tensor | Rows, plan: Plan) -> Energy:
 def _check_size(energy: Energy) -> None:
     """Refuse a first layer with a gradient K_1 H_1/η_1 so short that squares of its residual would underflow.
 
-    Its length is about the mean of the diagonal of K_1 over η_1, or larger. Zero is allowed: samples may be equal.
+    Its length is about the mean of the diagonal of K_1 over η_1, or larger. Zero is allowed: samples may be zero.
     """
     limits, eta = torch.finfo(energy.dtype), energy.eta[0]
     # No tolerance asks for a residual below this many rounding errors of the gradient.
     least = math.sqrt(limits.tiny) / (ROUNDING * limits.eps)
     size = float(collectives.mean(energy.first_uncentered.diagonal()))
-    if 0 < size < least:
+    if 0 < size < least or (size == 0 and _vanishes(energy)):
         what = f"X: kernel values of {size:.1e} are too small for"
         raise ValueError(_in_precision(energy, what, ", divide the data by their typical size"))
     if 0 < size < least * eta:
         advice = f", expected at most {size / least:.1e} for kernel values of {size:.1e}"
         raise ValueError(_in_precision(energy, f"eta: {eta:.1e} is too large for", advice))
+
+
+def _vanishes(energy: Energy) -> bool:
+    """Whether a kernel of dot products that is 0 is so because powers of its samples have underflowed."""
+    if "offset" not in energy.kernels[0].original.parameters:
+        return False
+    return bool(collectives.agreed(any(bool(energy.X[rows].any()) for rows in tiles(energy.X))))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from drkm.distributed import collectives
 from drkm.files import called
 from drkm.kernels import Kernel
 from drkm.solvers import Result, Solver, State
-from drkm.solvers.base import read_state
+from drkm.solvers.base import read_result, read_state
 from drkm.solvers.result import history_tensor
 from drkm.solvers.state import Dimensions
 from drkm.training.checkpoint import packing, slots, version_2
@@ -115,7 +115,7 @@ class Checkpoint:
         left = dict(tensors)
         codes = {number: left.pop(f"finished{number}") for number in header["finished"]}
         for number, entry in header["finished"].items():
-            result = Result.from_facts(codes[number], packing.with_history(packing.unpack(entry["result"], left)))
+            result = read_result(codes[number], packing.with_history(packing.unpack(entry["result"], left)))
             self._finished[int(number)] = FinishedStart(result, entry["sigma2"])
         for number, entry in header["runs"].items():
             values = packing.with_history(packing.unpack(entry["state"], left))
