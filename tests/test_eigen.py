@@ -6,11 +6,11 @@ import scipy.linalg
 import torch
 
 from dense_oracle import draw, orthonormal, structured
+from drkm.arrays.lapack import count_above
 from drkm.gram import Centered, FeatureGram, StoredGram, SweptGram
 from drkm.kernels import RBF, Linear
 from drkm.problem import eigen
 from drkm.problem.eigen import leading_eigenpairs
-from drkm.problem.lapack import count_above
 
 DOUBLE = torch.empty(0, dtype=torch.float64)
 SINGLE = torch.empty(0, dtype=torch.float32)

@@ -19,9 +19,9 @@ import drkm
 from command_line import refused
 from drkm import KernelPCA, gram, kernels
 from drkm.files import container
-from drkm.kernel_pca.codes import FEW_VALUES
 from drkm.kernels import nystroem
 from drkm.persistence import model_file
+from drkm.serving.projection import FEW_VALUES
 
 X = np.random.RandomState(0).randn(60, 5)
 NEW = np.random.RandomState(1).randn(7, 5)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from drkm.arrays import lanczos
+from drkm.arrays.lanczos import Leading, leading_by_lanczos
+from drkm.arrays.lapack import leading_by_lapack, tridiagonal_eigenpairs
 from drkm.machine import blas
-from drkm.problem import lanczos
-from drkm.problem.lanczos import Leading, leading_by_lanczos
-from drkm.problem.lapack import leading_by_lapack, tridiagonal_eigenpairs
 
 EPS = float(np.finfo(np.float64).eps)
 

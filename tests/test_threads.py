@@ -29,7 +29,7 @@ def blas():
 def counts():
     """What the calling thread sees: of torch, its MKL, and the BLAS of numpy and scipy."""
     # Asked first: torch gives a new thread its counts when it is asked.
-    torchs, library = torch.get_num_threads(), threads._torch_library()
+    torchs, library = torch.get_num_threads(), threads._torch_library(torch.__file__)
     mkl = [library.MKL_Get_Max_Threads()] if hasattr(library, "MKL_Get_Max_Threads") else []
     return [torchs, *mkl, *blas()]
 

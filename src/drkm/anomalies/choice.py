@@ -13,6 +13,7 @@ from numpy.random import RandomState
 from sklearn.base import clone
 from torch import Tensor
 
+from drkm.arrays.lapack import count_above
 from drkm.estimator import ConstrDRKM
 from drkm.files.rows import in_memory
 from drkm.inference.eigencomponents import EigenComponents
@@ -23,7 +24,6 @@ from drkm.kernels import RBF, Kernel
 from drkm.kernels.bandwidth import resolve_bandwidth
 from drkm.machine import memory
 from drkm.machine.threads import one_thread
-from drkm.problem.lapack import count_above
 from drkm.problem.shrinkage import Shrinkage
 from drkm.strange_data import StrangeDataWarning
 from drkm.training.parameters import device, dtype

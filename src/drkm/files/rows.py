@@ -15,7 +15,7 @@ from torch import Tensor
 from drkm.files._guarded import check_room, reading
 from drkm.files._npy import check_npy
 from drkm.files._table import Refused, listed
-from drkm.machine.layout import copied
+from drkm.machine.layout import copied, slices
 from drkm.machine.memory import TRIFLE, require
 from drkm.wording import in_bytes
 
@@ -149,11 +149,6 @@ def tiles(points: Tensor | Rows, most: int | None = None) -> list[slice]:
 def pass_bytes(device: torch.device) -> int:
     """Return the bytes of one tile when all samples are looked at."""
     return PASS_BYTES * LARGER_ON_GPU if device.type == "cuda" else PASS_BYTES
-
-
-def slices(n: int, step: int, begin: int = 0) -> list[slice]:
-    """Return slices of `step` rows or columns that cover those from `begin` to n."""
-    return [slice(first, min(first + step, n)) for first in range(begin, n, step)]
 
 
 def largest_values(points: Tensor | Rows) -> Tensor:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from drkm.arrays import means
 from drkm.distributed import collectives
 from drkm.files.rows import Rows
 from drkm.gram.cost import Cost, Workload, common, pair_flops
@@ -21,9 +22,6 @@ from drkm.validation.registry import Registry
 if TYPE_CHECKING:
     from drkm.gram.features import CodedFeatures
 
-#: torch sums n numbers in four levels of at least 16 and some n^¼ terms each. Rounding errors of random sign in a chain
-#: of c additions stay below 4√c·eps/2 of the sizes that are added, except once in 3,000 sums (Higham and Mary, 2019)
-LEVELS, LEAST_LEVEL, LIKELY = 4, 16, 4
 #: rows that are checked for rounding at once: few enough not to need much memory
 SPREAD_ROWS = 1 << 14
 
@@ -323,8 +321,7 @@ class Centered(MovingGram):
 
 def rounding_of_mean(rows: int, dtype: torch.dtype) -> float:
     """Return the relative rounding error of the mean of all samples, of which this process has `rows`."""
-    chain = LEVELS * max(LEAST_LEVEL, collectives.samples(rows) ** (1 / LEVELS))
-    return LIKELY * chain**0.5 * torch.finfo(dtype).eps / 2
+    return means.rounding_of_mean(collectives.samples(rows), torch.finfo(dtype).eps)
 
 
 def center(A: Tensor) -> Tensor:

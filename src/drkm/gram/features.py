@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.files.rows import Rows, in_memory, slices
+from drkm.files.rows import Rows, in_memory
 from drkm.gram.base import Centered, Gram, MovingGram, Sums, center, remove_mean_, rounding_of_mean
 from drkm.kernels import Explicit, Kernel
 from drkm.machine.elementwise import lengths
+from drkm.machine.layout import slices
 
 #: rows whose features are computed at once if they are not kept
 ROWS = 4096

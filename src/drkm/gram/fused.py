@@ -17,12 +17,12 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from drkm.arrays.forms import into_values
 from drkm.files.rows import Rows, in_memory
 from drkm.gram import split
 from drkm.gram.base import Gram, MovingGram, Strategy, Subset, Sums, register
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense, StoredPairs
-from drkm.gram.exponents import into_values
 from drkm.gram.split import SplitGram
 from drkm.gram.sweep import SweptGram, blocks
 from drkm.gram.tiled import Tiled

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.files.rows import slices
 from drkm.gram.sweep import SweptGram
 from drkm.gram.tiled_gram import TiledGram, entries_of_half
 from drkm.gram.tiles import KeptTiles, Strip, aligned_entries, form, multiply, tile_rows
 from drkm.kernels import Pairwise
+from drkm.machine.layout import slices
 from drkm.machine.threads import ShareOut, workers
 
 
@@ -78,7 +78,7 @@ class RingRows(RingGram):
         out, own = self._own.matmul(A), Strip.of(A)
         for ahead, (mine, theirs, points, B) in enumerate(self._shares(A), start=1):
             other = Strip.of(B)
-            with workers(A.device) as share_out:
+            with workers(A) as share_out:
                 for upper, lower, tile in self._each_tile(ahead, mine, theirs, points, A, share_out):
                     multiply(tile, own[upper], other[lower], share_out)
             out += collectives.handed_over(other.result(), ahead)

@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.files.rows import Rows, in_memory, slices
+from drkm.files.rows import Rows, in_memory
 from drkm.gram.base import Gram, Strategy, Subset
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense
 from drkm.gram.sweep import SweptGram
 from drkm.gram.tiled import Tiled
 from drkm.kernels import Kernel, Pairwise, Polynomial
+from drkm.machine.layout import slices
 
 #: kernel values are multiplied by 2^SHIFT: 16-bit halves have no digits for numbers far below 1, nor range above 65504
 SHIFT = 14

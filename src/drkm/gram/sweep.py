@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from drkm.files.rows import slices
 from drkm.gram.base import MovingGram, Sums
 from drkm.kernels import Pairwise
 from drkm.kernels.base import BLOCK_ENTRIES
 from drkm.machine.devices import size_on
+from drkm.machine.layout import slices
 
 
 class SweptGram(MovingGram):

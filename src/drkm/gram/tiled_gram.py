@@ -15,12 +15,13 @@ from itertools import combinations_with_replacement, pairwise
 import torch
 from torch import Tensor
 
-from drkm.files.rows import Rows, mean_row, slices
+from drkm.files.rows import Rows, mean_row
 from drkm.gram.base import Gram
 from drkm.gram.cost import Workload, start_width
 from drkm.gram.sweep import parameter_sum
 from drkm.gram.tiles import LANE_NUMBERS, KeptTiles, Strip, aligned_entries, form, lanes, multiply, tile_rows
 from drkm.kernels import Kernel, Pairwise
+from drkm.machine.layout import slices
 from drkm.machine.threads import ShareOut, one_after_the_other, workers
 
 #: copies of a tile's samples that are alive while its exponents are formed
@@ -56,7 +57,7 @@ class TiledGram(Gram):
         places = list(combinations_with_replacement(self._slices, 2))
         parts = _split(places, lanes(len(places), A.numel(), A.device))
         sides, factors = Strip.several(A, len(parts)), self._factors()
-        with workers(A.device) as share_out:
+        with workers(A) as share_out:
             # Products with kept tiles need no memory of their own: each part is the work of one thread.
             kept = [lane for lane, part in enumerate(parts) if all(_key(place) in self._tiles for place in part)]
             share_out(lambda lane: self._add(parts[lane], sides[lane], factors, one_after_the_other), kept)

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drkm.files.rows import slices
-from drkm.gram.exponents import into_values
+from drkm.arrays.forms import into_values
 from drkm.kernels import Pairwise
 from drkm.machine import pages
 from drkm.machine.devices import size_on
-from drkm.machine.layout import ALIGNMENT
+from drkm.machine.layout import ALIGNMENT, slices
 from drkm.machine.threads import ShareOut
 
 #: rows of a tile; with 4096 features, its products then take most of the time, not the reading of samples
@@ -63,7 +62,7 @@ class KeptTiles:
             return tile
         entries = shape[0] * shape[1]
         if self._pool is None:
-            self._pool = _memory(int(min(self._budget / like.element_size(), self._entries)), like)
+            self._pool = pages.empty_like(int(min(self._budget / like.element_size(), self._entries)), like)
         if len(self._pool) - self._used < entries:
             tile = self._in_buffer(entries, like).view(shape)
             form(tile)
@@ -167,10 +166,6 @@ def lanes(tiles: int, numbers: int, device: torch.device) -> int:
     It does not depend on the number of threads, so that they do not change the sums.
     """
     return max(1, min(MOST_LANES, tiles, LANE_NUMBERS // numbers)) if device.type == "cpu" else 1
-
-
-def _memory(entries: int, like: Tensor) -> Tensor:
-    return like.new_empty(entries) if like.is_cuda else pages.empty(entries, like.dtype)
 
 
 def _add_product(out: Tensor, rows: Tensor, matrix: Tensor, share_out: ShareOut) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm.files.rows import Rows, in_memory, slices
+from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
 from drkm.gram import Cross, Gram
 from drkm.gram.cost import batch_rows, preimage_bytes
@@ -21,6 +21,7 @@ from drkm.inference.first_gram import FirstGram, energy_of
 from drkm.inference.kernel_projection import KernelProjection
 from drkm.inference.preimage import PreImage, default_method, preimage, preimage_by, prepared_search
 from drkm.inference.subspace import Components, component_lengths, component_sums, components_of
+from drkm.machine.layout import slices
 from drkm.machine.memory import NotEnoughMemory
 from drkm.machine.threads import one_thread
 from drkm.problem.energy import workload

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm.files.rows import slices
-from drkm.gram.exponents import Exponents, cross_product
+from drkm.arrays.exponents import Exponents, add_product
 from drkm.kernels.base import KINDS
+from drkm.machine.layout import slices
 from drkm.machine.threads import FEW_PRODUCTS, one_thread
 from drkm.serving import Projection
 from drkm.serving.formulas import FORMULAS
@@ -62,7 +62,9 @@ class KernelProjection:
                 for rows in slices(len(new), self._block_rows(new)):
                     codes[rows] = self.kernel.features(new[rows]) @ self.weights - self.shift
                 return codes
-            return cross_product(self._exponents, new, self.weights, self.shift)
+            codes = self.shift.neg().repeat(len(new), 1)
+            add_product(self._exponents, new, self.weights, codes)
+            return codes
 
     def _block_rows(self, new: Tensor) -> int:
         """Return how many points have their features computed at once."""

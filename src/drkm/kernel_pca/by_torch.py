@@ -13,10 +13,12 @@ from drkm.inference.kernel_projection import KernelProjection
 from drkm.kernel_pca import precision, samples
 from drkm.kernel_pca.choice import KernelChoice
 from drkm.kernel_pca.results import Results
-from drkm.kernels import entries
+from drkm.kernels import KINDS, entries
 from drkm.persistence.kernel_pca_file import SavedComponents
+from drkm.serving import Projection
 from drkm.training.kernel_components import KernelComponents
 from drkm.validation import checks
+from drkm.validation.samples import as_array
 from drkm.wording import dtype_name
 
 
@@ -42,17 +44,20 @@ def rebuilt(saved: SavedComponents, choice: KernelChoice) -> Results:
     values, vectors = (inputs.write(torch.from_numpy(part), like) for part in (saved.values, saved.vectors))
     if saved.entry is not None:
         X = inputs.write(torch.from_numpy(saved.samples), like)
-        return Results(X, values, vectors, projection(saved), dtype_name(saved.vectors.dtype))
+        weights, shift = (torch.from_numpy(part).to(saved.device) for part in (saved.weights, saved.shift))
+        found = KernelProjection(saved.kernel, torch.from_numpy(saved.samples).to(weights), weights, shift)
+        return Results(X, values, vectors, found, dtype_name(saved.vectors.dtype))
     weights, shift = (torch.from_numpy(part) for part in (saved.weights, saved.shift))
     kernel = choice.scikit(choice.gamma_of(saved.samples.shape[1]))
     codes_of_new = KernelProjection(kernel, saved.samples, weights, shift)
     return Results(saved.samples, values, vectors, codes_of_new, dtype_name(weights.dtype))
 
 
-def projection(saved: SavedComponents) -> KernelProjection:
-    """Return the codes of new points that a file holds, with a kernel of ours."""
-    weights, shift = (torch.from_numpy(part).to(saved.device) for part in (saved.weights, saved.shift))
-    return KernelProjection(saved.kernel, torch.from_numpy(saved.samples).to(weights), weights, shift)
+def projection(plain: Projection, given: np.ndarray) -> KernelProjection:
+    """Return the codes of new points that numpy computes alone, as a function of tensors, given the samples."""
+    weights, shift = torch.from_numpy(plain.weights), torch.from_numpy(plain.shift)
+    kernel: Any = KINDS[plain.kernel](**plain.parameters)
+    return KernelProjection(kernel, torch.from_numpy(given).to(weights), weights, shift)
 
 
 def codes(projection: KernelProjection, points: Any, dtype: str) -> Tensor:
@@ -62,7 +67,7 @@ def codes(projection: KernelProjection, points: Any, dtype: str) -> Tensor:
         found = projection(samples.as_tensor(points).to(projection.weights))
         precision.check_finite(found)
     else:
-        found = projection(points if checks.is_sparse(points) else samples.as_array(points))
+        found = projection(points if checks.is_sparse(points) else as_array(points))
     return found.to(getattr(torch, dtype))
 
 

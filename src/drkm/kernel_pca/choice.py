@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from drkm.serving.formulas import LARGEST_DEGREE
 
 if TYPE_CHECKING:
+    from drkm.arrays.scikit_learn import ScikitKernel
     from drkm.kernels import Kernel
-    from drkm.kernels.scikit_learn import ScikitKernel
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "cosine", "precomputed")
 #: our classes of those without parameters
@@ -72,7 +72,7 @@ class KernelChoice:
 
     def scikit(self, gamma: float) -> ScikitKernel:
         """Return the kernel as scikit-learn computes it."""
-        from drkm.kernels.scikit_learn import ScikitKernel
+        from drkm.arrays.scikit_learn import ScikitKernel
 
         named = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
         given = (self.kernel_params or {}) if callable(self.kernel) else named

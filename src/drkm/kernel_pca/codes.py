@@ -1,4 +1,4 @@
-"""Points that are passed to `KernelPCA`, and their codes: those of few points are computed without torch."""
+"""Points that are passed to `KernelPCA`, and their codes, which numpy computes alone where it is as fast as torch."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drkm.kernel_pca.parameters import is_precomputed
-from drkm.machine.threads import one_thread_of_blas
-from drkm.persistence.kernel_pca_file import SavedComponents
+from drkm.machine.threads import SMALL, one_thread_of_blas
 from drkm.serving import Projection
 from drkm.validation import checks
-from drkm.validation.samples import checked
+from drkm.validation.samples import as_array, checked
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from drkm.inference.kernel_projection import KernelProjection
-
-#: kernel values up to which numpy is as fast as torch
-FEW_VALUES = 1 << 15
 
 
 def read(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -34,61 +30,66 @@ def read(estimator: Any, X: Any, *, reset: bool) -> Any:
     return checked(estimator, X, reset=reset, accept_sparse=sparse, dtype=(np.float64, np.float32))
 
 
+def are_few(X: Any) -> bool:
+    """Whether samples are so few that threads take longer to wake up than to copy and multiply them."""
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    return len(shape) > 0 and shape[0] ** 2 < SMALL
+
+
 @dataclass(frozen=True, eq=False)
 class Codes:
     """The codes of points, in the precision of the samples.
 
-    Whether numpy or torch computes them on a CPU depends on the number of kernel values and on the kernel alone. So a
+    Whether numpy or torch computes them on a CPU depends on the kernel and the number of kernel values alone. So a
     model gives the same bits for arrays and tensors, before `save` and after `load`, whether or not torch is imported.
 
     Parameters
     ----------
-    source : KernelProjection or SavedComponents
-        What a fit found, or what a file holds if numpy can compute its kernel.
-    n_samples : int
-        Number of training samples.
+    source : KernelProjection or Projection
+        The codes as a function of points, by torch or by numpy alone.
+    samples : array or Tensor
+        Training samples.
     precision : {"float64", "float32"}
     """
 
-    source: KernelProjection | SavedComponents
-    n_samples: int
+    source: KernelProjection | Projection
+    samples: Any
     precision: str
 
     def __call__(self, points: Any) -> Any:
         """Return the codes of the rows of an array or sparse matrix as an array, those of a tensor as a tensor."""
-        is_tensor = checks.is_tensor(points)
-        if self._are_few(points) and self._by_numpy is not None:
+        is_tensor, plain = checks.is_tensor(points), self._by_numpy
+        are_few = plain is not None and plain.are_few(points.shape[0])
+        if plain is not None and (plain.is_quick or are_few):
             # Threads of two libraries would be in each other's way.
-            with one_thread_of_blas():
-                found = self._by_numpy.codes(points.numpy(force=True) if is_tensor else points)
+            with one_thread_of_blas(are_few):
+                found = plain.codes(as_array(points))
             return _as_tensor(found) if is_tensor else found
         from drkm.kernel_pca import by_torch
 
         codes = by_torch.codes(self.projection, points, self.precision)
         return codes if is_tensor else codes.numpy(force=True)
 
-    def _are_few(self, points: Any) -> bool:
-        on_cpu = isinstance(points, np.ndarray) or (checks.is_tensor(points) and not points.is_cuda)
-        return on_cpu and points.shape[0] * self.n_samples <= FEW_VALUES
-
     @cached_property
     def projection(self) -> KernelProjection:
         """The codes as a function of tensors."""
-        if not isinstance(self.source, SavedComponents):
+        if not isinstance(self.source, Projection):
             return self.source
         from drkm.kernel_pca import by_torch
 
-        return by_torch.projection(self.source)
+        return by_torch.projection(self.source, self.samples)
 
     @cached_property
     def _by_numpy(self) -> Projection | None:
-        return self.source.served(self.precision)
+        return self.source if isinstance(self.source, Projection) else self.source.served(self.precision)
 
     def __getstate__(self) -> dict[str, Any]:
-        whole = self.projection
-        # A pickle is at most half as large again as samples and codes.
-        numbers = whole.points.shape[0] * (whole.points.shape[1] + whole.weights.shape[1]) // 2
-        return {"source": whole.in_fixed_basis(numbers), "n_samples": self.n_samples, "precision": self.precision}
+        source = self.source
+        if not isinstance(source, Projection):
+            # A pickle is at most half as large again as samples and codes.
+            numbers = source.points.shape[0] * (source.points.shape[1] + source.weights.shape[1]) // 2
+            source = source.in_fixed_basis(numbers)
+        return {"source": source, "samples": self.samples, "precision": self.precision}
 
 
 def _as_tensor(found: np.ndarray) -> Tensor:

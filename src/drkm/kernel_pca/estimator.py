@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from drkm.kernel_pca import codes, parameters
+from drkm.kernel_pca import by_numpy, codes, parameters, ridge
 from drkm.kernel_pca.codes import Codes
 from drkm.kernel_pca.results import Results
 from drkm.machine.threads import one_thread
@@ -20,7 +20,7 @@ from drkm.persistence.kernel_pca_file import SavedComponents
 from drkm.serving import Projection
 from drkm.validation import checks
 from drkm.validation.nested import NestedParameters
-from drkm.validation.samples import restored_on_failure
+from drkm.validation.samples import as_array, restored_on_failure
 from drkm.wording import dtype_name
 
 if TYPE_CHECKING:
@@ -156,22 +156,23 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParamet
 
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Fit the model to the rows of X; for kernel="precomputed", X is their kernel matrix."""
-        from drkm.kernel_pca import by_torch, fitting, inverse, samples
-
         chosen = self._parameters()
         parameters.check(chosen)
         options = parameters.eigen_options(chosen)
         learns = parameters.learns_inverse(chosen)
         if parameters.is_precomputed(self.kernel) and (learns or self.preimage):
             raise ValueError("kernel: Cannot fit_inverse_transform with a precomputed kernel, it has no input space")
-        with restored_on_failure(self), one_thread(samples.are_few(X)):
+        with restored_on_failure(self), one_thread(codes.are_few(X)):
             rows = codes.read(self, X, reset=True)
-            kept, found = fitting.fitted(rows, X, chosen, options)
-            self._set_fitted(by_torch.results(kept, found, X, parameters.kernel_choice(chosen)))
+            found = by_numpy.fitted(rows, X, chosen, options)
+            if found is None:
+                from drkm.kernel_pca import fitting
+
+                found = fitting.fitted(rows, X, chosen, options)
+            self._set_fitted(found)
             if learns:
                 self.X_transformed_fit_ = Z = self._training_codes()
-                dtype = self._projection.weights.dtype
-                self.dual_coef_ = inverse.ridge_coefficients(self._kernel_of_codes, Z, self.X_fit_, self.alpha, dtype)
+                self.dual_coef_ = ridge.coefficients(self._kernel_of_codes, Z, self.X_fit_, self.alpha, self._computed)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
@@ -201,19 +202,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParamet
                 'preimage="fixed-point", "gradient" or "ridge"'
             )
         Z = inverse.read_codes(X, self.get_feature_names_out(), like)
-        K = inverse.values_on_codes(self._kernel_of_codes, Z, self.X_transformed_fit_, like.dtype)
+        K = ridge.values_on_codes(self._kernel_of_codes, Z, self.X_transformed_fit_, self._computed)
         return inverse.written(K @ self.dual_coef_, self._codes.precision, X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one safetensors file, which `drkm.load` reads; functions as kernel are refused."""
-        from drkm.kernel_pca import by_torch, samples
+        from drkm.kernel_pca import by_torch
 
         check_is_fitted(self)
         entry, arrays = by_torch.described(self.kernel_)
         saved = SavedComponents(
             samples=self.X_fit_,
-            values=samples.as_array(self.eigenvalues_),
-            vectors=samples.as_array(self.eigenvectors_),
+            values=as_array(self.eigenvalues_),
+            vectors=as_array(self.eigenvectors_),
             weights=self._projection.weights,
             shift=self._projection.shift,
             dual_coef=getattr(self, "dual_coef_", None),
@@ -234,9 +235,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParamet
         model.n_features_in_ = saved.samples.shape[1]
         if saved.feature_names:
             model.feature_names_in_ = np.asarray(saved.feature_names, dtype=object)
-        if saved.kind_of_array == "numpy" and saved.is_served:
-            precision = dtype_name(saved.vectors.dtype)
-            model._set_fitted(Results(saved.samples, saved.values, saved.vectors, saved, precision))
+        precision = dtype_name(saved.vectors.dtype)
+        plain = saved.served(precision) if saved.kind_of_array == "numpy" else None
+        if plain is not None:
+            model._set_fitted(Results(saved.samples, saved.values, saved.vectors, plain, precision))
         else:
             from drkm.kernel_pca import by_torch
 
@@ -279,6 +281,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParamet
     def _projection(self) -> KernelProjection:
         return self._codes.projection
 
+    @property
+    def _computed(self) -> str:
+        """The precision in which codes are computed."""
+        return dtype_name(self._codes.source.weights.dtype)
+
     def _set_fitted(self, found: Results) -> None:
         """Set the attributes of a fit."""
         chosen = self._parameters()
@@ -286,7 +293,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParamet
         self._chosen = {name: value for name, value in chosen.items() if name != "device"}
         self.gamma_ = parameters.kernel_choice(chosen).gamma_of(found.samples.shape[1])
         self.X_fit_, self.eigenvalues_, self.eigenvectors_ = found.samples, found.values, found.vectors
-        self._codes = Codes(found.source, found.samples.shape[0], found.precision)
+        self._codes = Codes(found.source, found.samples, found.precision)
         for name in ("dual_coef_", "X_transformed_fit_"):
             if hasattr(self, name):
                 delattr(self, name)

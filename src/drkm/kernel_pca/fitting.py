@@ -9,28 +9,45 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm.kernel_pca import inverse, precision, samples
+from drkm.arrays.eigen_options import EigenOptions
+from drkm.arrays.eigenpairs import numbers_held
+from drkm.kernel_pca import by_torch, inverse, precision, ridge, samples
 from drkm.kernel_pca.choice import KernelChoice
-from drkm.kernel_pca.parameters import component_count, is_auto, is_precomputed, kernel_choice, learns_inverse
+from drkm.kernel_pca.codes import are_few
+from drkm.kernel_pca.parameters import (
+    component_count,
+    is_auto,
+    is_precomputed,
+    keeps_zeros,
+    kernel_choice,
+    learns_inverse,
+)
+from drkm.kernel_pca.results import Results
 from drkm.kernel_pca.samples import Given
 from drkm.kernels import Kernel
 from drkm.machine import memory
-from drkm.problem import spectrum
-from drkm.problem.eigen_options import EigenOptions
+from drkm.machine.threads import one_thread
 from drkm.training import kernel_components, parameters
 from drkm.training.kernel_components import KernelComponents
 from drkm.validation import checks
 
 
-def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], options: EigenOptions) -> tuple[Any, KernelComponents]:
-    """Return the samples that a model keeps and their components, from the samples that were read from X.
+def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], options: EigenOptions) -> Results:
+    """Return the results of a fit to the samples that were read from X, which may be sparse."""
+    with one_thread(are_few(X)):
+        kept, found = _components(rows, X, chosen, options)
+        return by_torch.results(kept, found, X, kernel_choice(chosen))
+
+
+def _components(rows: Any, X: Any, chosen: Mapping[str, Any], options: EigenOptions) -> tuple[Any, KernelComponents]:
+    """Return the samples that a model keeps and their components.
 
     The samples are a tensor if torch computes their kernel, else an array, which may be sparse.
     """
     choice = kernel_choice(chosen)
     gamma = choice.gamma_of(rows.shape[1])
     if learns_inverse(chosen):
-        inverse.check_room(rows.shape[0], rows.dtype.itemsize)
+        ridge.check_room(rows.shape[0], rows.dtype.itemsize)
     own = choice.own(gamma)
     if own is choice.kernel:
         _check_object(own, rows)
@@ -69,7 +86,7 @@ def _by_scikit_learn(
         is_finite = np.isfinite(K.min()) and np.isfinite(K.max())
     if not is_finite:
         raise ValueError(f"kernel: {kernel!r} has values on these samples that are NaN or infinite")
-    found = kernel_components.of_matrix(K, component_count(chosen), options, keep_zeros=_keeps_zeros(chosen))
+    found = kernel_components.of_matrix(K, component_count(chosen), options, keep_zeros=keeps_zeros(chosen))
     return kept, found if asked is None else found.to(asked)
 
 
@@ -82,7 +99,7 @@ def _check_square(K: Any) -> None:
 def _check_room(X: Any, chosen: Mapping[str, Any], options: EigenOptions) -> None:
     """Raise an error if the kernel matrix that scikit-learn forms, and its decomposition, do not fit into memory."""
     n, told = X.shape[0], f"kernel: {chosen['kernel']!r}, whose matrix scikit-learn forms,"
-    numbers = n * n + spectrum.numbers_held(n, min(n, component_count(chosen) or n), options)
+    numbers = n * n + numbers_held(n, min(n, component_count(chosen) or n), options)
     memory.require(numbers * X.dtype.itemsize, "cpu", f"{told} for {n} samples", "take a kernel of ours")
 
 
@@ -114,8 +131,8 @@ def _by_torch(
     strategy = parameters.strategy(chosen["gram"])
     if strategy.shares:
         raise ValueError(f"gram: {chosen['gram']!r} shares samples among processes: use ConstrDRKM(center=True)")
-    count, keeps_zeros = component_count(chosen), _keeps_zeros(chosen)
-    found = kernel_components.of_samples(X, kernel, count, options, strategy, keep_zeros=keeps_zeros)
+    count, keep_zeros = component_count(chosen), keeps_zeros(chosen)
+    found = kernel_components.of_samples(X, kernel, count, options, strategy, keep_zeros=keep_zeros)
     return X, found
 
 
@@ -135,7 +152,3 @@ def _with_digits(kernel: Kernel, X: Tensor, given: Given, chosen: Mapping[str, A
     """Return a resolved kernel object for samples that were rounded before; rules see the same numbers in float32."""
     was_rounded = given.tensor.dtype != torch.float32
     return chosen["kernel"].resolve(X, layer=1) if was_rounded or kernel.original is not kernel else kernel
-
-
-def _keeps_zeros(chosen: Mapping[str, Any]) -> bool:
-    return chosen["n_components"] is not None and not chosen["remove_zero_eig"]

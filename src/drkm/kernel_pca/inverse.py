@@ -1,4 +1,4 @@
-"""From codes back to points: a kernel ridge regression that is learned in `fit`, or a search for pre-images."""
+"""From codes back to points: what is read and written, and the search for pre-images."""
 
 from __future__ import annotations
 
@@ -13,46 +13,7 @@ from drkm.inference import arguments
 from drkm.inference.kernel_projection import KernelProjection
 from drkm.inference.subspace import Components, on_landmarks
 from drkm.kernel_pca.parameters import SEARCHES
-from drkm.kernel_pca.samples import as_array
-from drkm.machine import memory
-from drkm.training import parameters
 from drkm.validation import checks
-
-#: n×n matrices of the regression: kernel values, what of them is finite, and a copy that LAPACK makes
-MATRICES = 2.125
-
-
-def check_room(n: int, item: int) -> None:
-    """Raise an error if the regression on the codes of n samples, which needs their kernel matrix, has no room."""
-    advice = 'preimage="fixed-point" or "gradient" need no regression'
-    memory.require(int(MATRICES * n * n * item), "cpu", f"fit_inverse_transform: a regression on {n} samples", advice)
-
-
-def ridge_coefficients(kernel: Any, Z: Any, points: Any, alpha: float, dtype: torch.dtype) -> np.ndarray:
-    """Return the coefficients (K + αI)⁻¹X of the regression from codes Z to points, in the precision of the points."""
-    from scipy.linalg import solve
-
-    if not Z.shape[1]:
-        raise ValueError("X: no component has a positive eigenvalue, so that there are no codes to learn from")
-    K = values_on_codes(kernel, Z, Z, dtype)
-    X = as_array(points)
-    if not np.isfinite(K).all():
-        raise ValueError("kernel: its values on codes are NaN or infinite, divide the data by their typical size")
-    K[np.diag_indices_from(K)] += alpha
-    try:
-        return solve(K, X, assume_a="pos", overwrite_a=True).astype(X.dtype, copy=False)
-    except np.linalg.LinAlgError as error:
-        told = f"alpha: with {alpha} the regression of fit_inverse_transform is singular, take a larger number"
-        raise np.linalg.LinAlgError(told) from error
-
-
-def values_on_codes(kernel: Any, Z: Any, centres: Any, dtype: torch.dtype) -> np.ndarray:
-    """Return the values of a kernel on codes; our own kernels compute them on the CPU, in this precision."""
-    if not kernel.is_of_torch:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return kernel(as_array(Z), as_array(centres))
-    pair = (parameters.array("X", part).to("cpu", dtype) for part in (Z, centres))
-    return np.asarray(kernel(*pair))
 
 
 def read_codes(X: Any, names: np.ndarray, like: Tensor) -> Tensor:

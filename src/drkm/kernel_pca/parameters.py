@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from drkm.arrays.eigen_options import SOLVERS, EigenOptions
 from drkm.kernel_pca.choice import NAMES, KernelChoice
 from drkm.persistence.kernel_pca_file import SavedComponents
-from drkm.problem.eigen_options import SOLVERS, EigenOptions
 from drkm.serving.projection import PRECISIONS
 from drkm.validation import checks
 from drkm.validation.checks import one_of
@@ -108,3 +108,8 @@ def is_precomputed(kernel: Any) -> bool:
 def is_auto(value: Any) -> bool:
     """Whether a parameter leaves the choice to the estimator."""
     return isinstance(value, str) and value == "auto"
+
+
+def keeps_zeros(chosen: Mapping[str, Any]) -> bool:
+    """Whether components with the eigenvalue 0 stay."""
+    return chosen["n_components"] is not None and not chosen["remove_zero_eig"]

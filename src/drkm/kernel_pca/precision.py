@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from drkm.arrays.eigenpairs import roundings_of_sum
 from drkm.kernel_pca.samples import Given
 from drkm.kernels import Kernel, bandwidth
 from drkm.machine.threads import one_thread
-from drkm.problem.spectrum import roundings_of_sum
 from drkm.wording import dtype_name
 
 #: samples whose kernel values are centred, and the number of times by which the first eigenvalue must exceed rounding

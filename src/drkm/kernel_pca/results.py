@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from drkm.inference.kernel_projection import KernelProjection
-    from drkm.persistence.kernel_pca_file import SavedComponents
+    from drkm.serving import Projection
 
 
 class Results(NamedTuple):
@@ -21,5 +21,5 @@ class Results(NamedTuple):
     samples: Any
     values: Any
     vectors: Any
-    source: KernelProjection | SavedComponents
+    source: KernelProjection | Projection
     precision: str

@@ -12,7 +12,6 @@ from torch import Tensor
 from drkm import inputs
 from drkm.distributed import collectives
 from drkm.kernel_pca.parameters import is_auto
-from drkm.machine.threads import SMALL
 from drkm.training import parameters
 from drkm.validation import checks
 from drkm.wording import dtype_name
@@ -89,17 +88,6 @@ def own_copy(samples: Tensor, X: Any) -> Tensor:
         return samples
     is_own = isinstance(X, np.ndarray) and not np.may_share_memory(samples.numpy(), X)
     return samples if is_own else samples.clone()
-
-
-def are_few(X: Any) -> bool:
-    """Whether samples are so few that threads take longer to wake up than to copy and multiply them."""
-    shape: tuple[int, ...] = getattr(X, "shape", ())
-    return len(shape) > 0 and shape[0] ** 2 < SMALL
-
-
-def as_array(values: Any) -> np.ndarray:
-    """Return values as an array, copied from the GPU if they are there."""
-    return values.numpy(force=True) if isinstance(values, Tensor) else np.asarray(values)
 
 
 def as_tensor(samples: Any) -> Tensor:

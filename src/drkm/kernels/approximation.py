@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from drkm.files.rows import Rows, slices
+from drkm.files.rows import Rows
 from drkm.kernels.base import Explicit, Kernel
+from drkm.machine.layout import slices
 
 #: rows whose features are computed at once
 TABLE_ROWS = 4096

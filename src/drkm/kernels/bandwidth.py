@@ -8,6 +8,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from drkm.arrays.forms import WORST_ROUNDING
 from drkm.distributed import collectives
 from drkm.files.rows import tiles
 from drkm.validation import checks
@@ -19,8 +20,8 @@ MEDIAN_ROWS = 2000
 BLOCK_ROWS = 128
 #: distances below this many rounding errors of the mean count as zero: equal samples differ by as much after centring
 ROUNDING = 2
-#: largest mean error of k(x, x) that is accepted, and the number of points over which it is averaged
-WORST_ROUNDING, DIGITS_ROWS = 1e-2, 200
+#: number of points over which the error of k(x, x) is averaged
+DIGITS_ROWS = 200
 
 
 def check_bandwidth(sigma2: float | str) -> float | str:

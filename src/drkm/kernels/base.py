@@ -22,10 +22,11 @@ from typing import Any, NamedTuple, Self, TypeVar
 import torch
 from torch import Tensor
 
-from drkm.files.rows import Rows, slices
+from drkm.files.rows import Rows
 from drkm.kernels.bandwidth import check_bandwidth, check_rounding, resolve_bandwidth
 from drkm.machine.devices import size_on
 from drkm.machine.elementwise import at_most_zero_
+from drkm.machine.layout import slices
 from drkm.validation.registry import Registry
 
 #: memory for the results of a jet

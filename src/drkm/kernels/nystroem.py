@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.files.rows import Rows, slices
+from drkm.files.rows import Rows
 from drkm.kernels.approximation import TABLE_ROWS, Approximation
 from drkm.kernels.base import Kernel, Pairwise, register
 from drkm.machine import memory
+from drkm.machine.layout import slices
 
 #: eigenvalues of K_ZZ below this many rounding errors of its trace are dropped: their features would be noise
 CUT = 10

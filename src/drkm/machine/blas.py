@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 #: most rows of a matrix whose square is computed by one call, and rows per call for larger ones: with two threads and
 #: 16,000 rows of 300 numbers OpenBLAS 0.3.30 and 0.3.31 write past the end of their buffer on CPUs with AVX-512
@@ -19,14 +20,20 @@ WHOLE = 1448
 ONE_THREAD = 10_000
 
 
-def matmul(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
-    """Write ab into `out`; on a GPU by torch."""
-    if a.is_cuda:
+def matmul(a: Any, b: Any, out: Any) -> Any:
+    """Write the product of two arrays, or of two tensors, into `out`; on a GPU by torch."""
+    if getattr(a, "is_cuda", False):
+        import torch
+
         return torch.mm(a, b, out=out)
     # Like torch, leave checks for infinite numbers to the caller.
     with np.errstate(all="ignore"):
-        np.matmul(a.numpy(), b.numpy(), out=out.numpy())
+        np.matmul(_array(a), _array(b), out=_array(out))
     return out
+
+
+def _array(numbers: np.ndarray | Tensor) -> np.ndarray:
+    return numbers if isinstance(numbers, np.ndarray) else numbers.numpy()
 
 
 def symmetric_product(upper: np.ndarray, A: np.ndarray) -> np.ndarray:
@@ -64,18 +71,17 @@ def remove_rows_(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
     return along
 
 
-def upper_square(Z: Tensor, out: Tensor) -> None:
+def upper_square(Z: np.ndarray, out: np.ndarray) -> None:
     """Write the upper triangle of ZZᵀ with the diagonal into `out`; entries below it may be written too."""
-    rows, square = Z.numpy(), out.numpy()
-    if len(rows) <= WHOLE:
-        np.matmul(rows, rows.T, out=square)
+    if len(Z) <= WHOLE:
+        np.matmul(Z, Z.T, out=out)
         return
-    if len(rows) <= SQUARE:
-        _routine("syrk", rows.dtype)(1.0, rows.T, c=square.T, trans=1, lower=1, overwrite_c=1)
+    if len(Z) <= SQUARE:
+        _routine("syrk", Z.dtype)(1.0, Z.T, c=out.T, trans=1, lower=1, overwrite_c=1)
         return
-    for begin in range(0, len(rows), PANEL):
+    for begin in range(0, len(Z), PANEL):
         panel = slice(begin, begin + PANEL)
-        np.matmul(rows[panel], rows[begin:].T, out=square[panel, begin:])
+        np.matmul(Z[panel], Z[begin:].T, out=out[panel, begin:])
 
 
 @cache

@@ -1,40 +1,64 @@
-"""Elementwise operations and sums of rows, by numpy or torch, whichever is faster on this CPU."""
+"""Elementwise operations and sums of rows of arrays and tensors, by numpy or torch, whichever is faster on this CPU.
+
+Arrays are left to numpy, tensors to torch unless numpy is faster. Torch is imported for neither.
+"""
 
 from __future__ import annotations
 
 import math
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor
+
+from drkm.machine import threads
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+#: an array, or a tensor
+Numbers = TypeVar("Numbers", bound=Any)
 
 #: numpy's names of instruction sets with which its exp takes half the time of torch's, and its sums a third of the time
 #: of torch's without vector instructions
 _WIDE, _VECTORS = ("AVX512", "X86_V4"), ("AVX2", "AVX512", "X86_V3", "X86_V4")
 #: entries that one thread finishes before a second one starts
 _FEW = 1 << 19
+#: exponentials from which torch is worth its import where numpy's take two to three times as long
+MANY = 1 << 24
+#: rows of a tensor whose squares are held at a time
+_ROWS = 1024
 
 
-def exp_(exponents: Tensor) -> Tensor:
-    """Replace numbers by their exponentials, without gradients; the number of threads does not change their bits."""
-    array = _array(exponents) if _numpy_has("exp", _WIDE) else None
+def exp_(exponents: Numbers, among: int = 0) -> Numbers:
+    """Replace numbers by their exponentials, without gradients; the number of threads does not change their bits.
+
+    Those of an array may be some `among` many, for which torch is used if it is there and faster.
+    """
+    if isinstance(exponents, np.ndarray):
+        if among < MANY or not _torch_has_faster_exp():
+            np.exp(exponents, out=exponents)
+        else:
+            sys.modules["torch"].from_numpy(exponents).exp_()
+        return exponents
+    array = _array_of(exponents) if _numpy_has("exp", _WIDE) else None
     if array is None:
         return exponents.exp_()
-    threads = min(torch.get_num_threads(), array.size // _FEW, len(array) if array.ndim else 1)
-    if threads <= 1:
+    parts = min(threads.count(), array.size // _FEW, len(array) if array.ndim else 1)
+    if parts <= 1:
         np.exp(array, out=array)
         return exponents
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(np.exp, part, out=part) for part in np.array_split(array, threads)]:
+    with ThreadPoolExecutor(parts) as pool:
+        for done in [pool.submit(np.exp, part, out=part) for part in np.array_split(array, parts)]:
             done.result()
     return exponents
 
 
-def at_most_zero_(numbers: Tensor) -> Tensor:
+def at_most_zero_(numbers: Numbers) -> Numbers:
     """Replace positive numbers by 0, without gradients."""
-    array = _array(numbers) if _numpy_sums() else None
+    array = _summed_by_numpy(numbers)
     if array is None:
         return numbers.clamp_(max=0)
     with np.errstate(invalid="ignore"):
@@ -42,34 +66,39 @@ def at_most_zero_(numbers: Tensor) -> Tensor:
     return numbers
 
 
-def scaled_sum_(tile: Tensor, scale: float, columns: Tensor, rows: Tensor, *, rounded: bool) -> Tensor:
+def scaled_sum_(tile: Numbers, scale: float, columns: Numbers, rows: Numbers, *, rounded: bool) -> Numbers:
     """Replace a tile by scale·tile + columns + rows, numbers that are added to each row and to each column.
 
     With `rounded` the product is rounded before the sums, so that equal numbers that cancel leave exactly 0.
     """
-    array = _array(tile) if _numpy_sums() else None
+    array = _summed_by_numpy(tile)
     if array is not None:
         # Like torch, leave checks for infinite numbers to the caller.
         with np.errstate(all="ignore"):
             array *= scale
-            array += columns.numpy()
-            array += rows.numpy()[:, None]
+            array += np.asarray(columns)
+            array += np.asarray(rows)[:, None]
         return tile
     if rounded:
         tile.mul_(scale).add_(columns)
     else:
-        torch.add(columns, tile, alpha=scale, out=tile)
+        sys.modules["torch"].add(columns, tile, alpha=scale, out=tile)
     return tile.add_(rows[:, None])
 
 
-def squared_lengths(rows: Tensor) -> Tensor:
+def squared_lengths(rows: Numbers) -> Numbers:
     """Return ‖x‖² of each row."""
-    array = _array(rows) if _numpy_sums() else None
-    return torch.linalg.vecdot(rows, rows) if array is None else torch.from_numpy(np.einsum("ij,ij->i", array, array))
+    if isinstance(rows, np.ndarray):
+        return np.einsum("ij,ij->i", rows, rows)
+    torch, array = sys.modules["torch"], _summed_by_numpy(rows)
+    if array is None:
+        return torch.cat([torch.linalg.vecdot(part, part) for part in rows.split(_ROWS)])
+    return torch.from_numpy(np.einsum("ij,ij->i", array, array))
 
 
 def lengths(A: Tensor, dim: int) -> Tensor:
     """Return the lengths of columns (`dim=0`) or rows (`dim=1`), also where their squares would vanish or overflow."""
+    torch = sys.modules["torch"]
     largest = torch.linalg.vector_norm(A, math.inf, dim=dim)
     info = torch.finfo(A.dtype)
     low, high = math.sqrt(info.tiny) / info.eps, math.sqrt(info.max / A.shape[dim])
@@ -79,13 +108,23 @@ def lengths(A: Tensor, dim: int) -> Tensor:
     return torch.linalg.vector_norm(A / unit.unsqueeze(dim), dim=dim) * unit
 
 
-def mean_of(rows: Tensor) -> Tensor:
+def mean_of(rows: Numbers) -> Numbers:
     """Return the mean of rows."""
-    array = _array(rows) if _numpy_sums() else None
-    return rows.mean(dim=0) if array is None else torch.from_numpy(array.mean(axis=0))
+    array = _summed_by_numpy(rows)
+    if array is None:
+        return rows.mean(dim=0)
+    mean = array.mean(axis=0)
+    return mean if array is rows else sys.modules["torch"].from_numpy(mean)
 
 
-def _array(tensor: Tensor) -> np.ndarray | None:
+def _summed_by_numpy(numbers: Any) -> np.ndarray | None:
+    """Return an array, or that in the memory of a tensor for which numpy is faster, or None if torch shall compute."""
+    if isinstance(numbers, np.ndarray):
+        return numbers
+    return _array_of(numbers) if _numpy_sums() else None
+
+
+def _array_of(tensor: Tensor) -> np.ndarray | None:
     """Return an array in the memory of a tensor, or None if it has none of its own or is on a GPU."""
     if tensor.is_cuda:
         return None
@@ -99,7 +138,19 @@ def _array(tensor: Tensor) -> np.ndarray | None:
 @cache
 def _numpy_sums() -> bool:
     """Whether torch has no vector instructions where numpy has some."""
-    return torch.backends.cpu.get_cpu_capability() == "DEFAULT" and _numpy_has("add", _VECTORS)
+    return sys.modules["torch"].backends.cpu.get_cpu_capability() == "DEFAULT" and _numpy_has("add", _VECTORS)
+
+
+@cache
+def _torch_has_faster_exp() -> bool:
+    """Whether torch, which is imported for this, has vector instructions for exponentials where numpy has none."""
+    if _numpy_has("exp", _WIDE):
+        return False
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.backends.cpu.get_cpu_capability() != "DEFAULT"
 
 
 @cache

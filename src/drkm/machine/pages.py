@@ -9,41 +9,57 @@ from __future__ import annotations
 
 import mmap
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from drkm.machine.layout import ALIGNMENT
+from drkm.wording import dtype_name
 
 #: bytes of a large page, of it that may stay unused, of an array from which numpy itself requests large pages, and of
 #: a matrix from which saving half is worthwhile
 PAGE, UNUSED, SOME, LARGE = 1 << 21, 1 << 17, 1 << 22, 1 << 25
 
 
-def empty(count: int, dtype: torch.dtype) -> Tensor:
-    """Return memory for `count` numbers on the CPU, in large pages as far as these are filled."""
-    size = count * dtype.itemsize
+def empty(count: int, dtype: Any) -> np.ndarray:
+    """Return memory for `count` numbers at an aligned address, in large pages as far as these are filled."""
+    size = count * np.dtype(dtype).itemsize
     pages = (size + UNUSED) // PAGE
-    if not hasattr(mmap, "MADV_HUGEPAGE") or not size or (size < SOME and size > PAGE * pages):
-        return torch.empty(count, dtype=dtype)
-    if size < SOME:
+    if hasattr(mmap, "MADV_HUGEPAGE") and pages and PAGE * pages >= size and size < SOME:
         return _mapped(PAGE * pages, pages)[:size].view(dtype)
     # numpy reuses freed memory, which then needs no page faults.
     array = np.empty(size + ALIGNMENT, dtype=np.uint8)
     begin = -array.ctypes.data % ALIGNMENT
-    return torch.from_numpy(array[begin : begin + size]).view(dtype)
+    return array[begin : begin + size].view(dtype)
 
 
-def upper_triangle(n: int, dtype: torch.dtype) -> Tensor:
-    """Return an n×n matrix on the CPU for its upper triangle; if large, five eighths and a page per row take memory."""
-    size = n * n * dtype.itemsize
+def copied(array: np.ndarray) -> np.ndarray:
+    """Return a copy in rows at an aligned address."""
+    out = empty(array.size, array.dtype).reshape(array.shape)
+    out[...] = array
+    return out
+
+
+def empty_like(count: int, like: Any) -> Any:
+    """Return memory for `count` numbers as those of an array or tensor, in large pages on a CPU."""
+    if isinstance(like, np.ndarray):
+        return empty(count, like.dtype)
+    if like.is_cuda:
+        return like.new_empty(count)
+    import torch
+
+    return torch.from_numpy(empty(count, dtype_name(like.dtype)))
+
+
+def upper_triangle(n: int, dtype: Any) -> np.ndarray:
+    """Return an n×n matrix for its upper triangle; if large, five eighths and a page per row take memory."""
+    size = n * n * np.dtype(dtype).itemsize
     if size < LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return empty(n * n, dtype).view(n, n)
-    return _mapped(size, size // PAGE // 2).view(dtype).view(n, n)
+        return empty(n * n, dtype).reshape(n, n)
+    return _mapped(size, size // PAGE // 2).view(dtype).reshape(n, n)
 
 
-def _mapped(size: int, pages: int) -> Tensor:
+def _mapped(size: int, pages: int) -> np.ndarray:
     """Return `size` bytes of memory that begin with `pages` large pages; the others are small."""
     # Large pages begin at multiples of their size, where Linux puts new memory only from version 6.7 on.
     memory = mmap.mmap(-1, size + PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -54,4 +70,4 @@ def _mapped(size: int, pages: int) -> Tensor:
         memory.madvise(mmap.MADV_HUGEPAGE, begin, PAGE * pages)
         # Some systems use large pages wherever they can.
         memory.madvise(mmap.MADV_NOHUGEPAGE, begin + PAGE * pages)
-    return torch.from_numpy(array[begin : begin + size])
+    return array[begin : begin + size]

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    import torch
+from typing import Any, TypeVar
 
 Part = TypeVar("Part")
 #: applies a function to each of some parts
@@ -32,19 +30,26 @@ FEW_PRODUCTS = 1 << 27
 _LIBRARIES = ("libtorch_cpu.so", "libtorch_cpu.dylib", "libiomp5md.dll")
 
 
+def count() -> int:
+    """Return how many threads the calling thread may use: those of torch or, where it is not imported, of the BLAS."""
+    torch = _imported_torch()
+    if torch is not None:
+        return torch.get_num_threads()
+    return max((library.get_num_threads() for library in _blas_libraries()), default=1)
+
+
 @contextmanager
 def one_thread(when: bool = True) -> Iterator[None]:
-    """Limit torch to one thread in the calling thread inside the block, if `when` is true.
+    """Limit torch to one thread in the calling thread inside the block, if `when` is true and torch is imported.
 
     Other threads are not affected, nor is a process that another thread forks meanwhile. If torch was built without
     OpenMP there is no count to set.
     """
-    library = _torch_library() if when else None
-    if library is None:
+    torch = _imported_torch() if when else None
+    library = None if torch is None else _torch_library(torch.__file__)
+    if torch is None or library is None:
         yield
         return
-    import torch
-
     # torch initialises the counts of a thread on first use, which must not happen later.
     before, set_count = torch.get_num_threads(), library.omp_set_num_threads
     with _for_a_while(partial(set_count, 1), partial(set_count, before)), _one_of_mkl(library):
@@ -75,21 +80,19 @@ def one_thread_of_blas(when: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def workers(device: torch.device, when: bool = True) -> Iterator[ShareOut]:
-    """Yield a function that applies work to each of some parts, in as many threads as torch has here.
+def workers(like: Any, when: bool = True) -> Iterator[ShareOut]:
+    """Yield a function that applies work on an array or tensor `like` this to each of some parts, in `count` threads.
 
     Inside the block torch and the BLAS of numpy have one thread each. The workers synchronise once, when all parts are
     done, whereas the threads of single operations synchronise after each of them, and on a busy machine every
     synchronisation waits for the slowest. If `when` is false, parts are done one after the other and the BLAS keeps its
     threads. A GPU needs no threads.
     """
-    if device.type != "cpu":
+    if getattr(like, "is_cuda", False):
         yield one_after_the_other
         return
-    import torch
-
-    count = torch.get_num_threads() if when else 1
-    with one_thread(), one_thread_of_blas(when), ThreadPoolExecutor(count) if count > 1 else nullcontext() as pool:
+    most = count() if when else 1
+    with one_thread(), one_thread_of_blas(when), ThreadPoolExecutor(most) if most > 1 else nullcontext() as pool:
         yield one_after_the_other if pool is None else partial(_in_pool, pool)
 
 
@@ -111,11 +114,16 @@ def _in_pool(pool: Executor, work: Callable[[Part], object], parts: Sequence[Par
         done.result()
 
 
-@cache
-def _torch_library() -> ctypes.CDLL | None:
-    import torch
+def _imported_torch() -> Any:
+    """Return torch if the process has imported it, which takes longer than many a fit, else None."""
+    torch = sys.modules.get("torch")
+    # Not while another thread imports it.
+    return torch if hasattr(torch, "get_num_threads") else None
 
-    folder = Path(torch.__file__).parent / "lib"
+
+@cache
+def _torch_library(file: str) -> ctypes.CDLL | None:
+    folder = Path(file).parent / "lib"
     for name in _LIBRARIES:
         if (folder / name).is_file():
             library = ctypes.CDLL(str(folder / name))
@@ -126,9 +134,12 @@ def _torch_library() -> ctypes.CDLL | None:
 
 @cache
 def _blas_libraries() -> list[Any]:
-    import scipy.linalg.blas  # noqa: F401 - before a look at what is loaded
-    from threadpoolctl import ThreadpoolController
-
+    """Return the BLAS of numpy and that of scipy; none in a process that has numpy alone, where nothing limits it."""
+    try:
+        import scipy.linalg.blas  # noqa: F401 - before a look at what is loaded
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return []
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from drkm.arrays.lapack import leading_by_lapack
 from drkm.distributed import collectives
 from drkm.gram import Gram
 from drkm.gram.cost import KRYLOV_BLOCKS
 from drkm.problem import stiefel
-from drkm.problem.lapack import leading_by_lapack
 
 #: below this many samples, or if a tenth of the spectrum is wanted, a dense eigensolver is the fastest
 DENSE_BELOW, DENSE_SHARE = 200, 1 / 10

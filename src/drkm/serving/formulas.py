@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from drkm.arrays import forms
 from drkm.validation import parts
 from drkm.validation.parts import Part
 
@@ -78,14 +79,7 @@ def _linear(points: np.ndarray, parameters: Parameters) -> Values:
 
 
 def _cosine(points: np.ndarray, parameters: Parameters) -> Values:
-    def features(x: np.ndarray) -> np.ndarray:
-        # Scaled first: squares of tiny rows vanish, those of huge ones overflow.
-        size = np.abs(x).max(axis=1, keepdims=True)
-        zero = size < np.finfo(x.dtype).tiny
-        scaled = np.where(zero, 0.0, x / np.where(zero, 1.0, size))
-        return scaled / np.where(zero, 1.0, np.linalg.norm(scaled, axis=1, keepdims=True))
-
-    return features
+    return forms.normalised
 
 
 def _fourier(points: np.ndarray, parameters: Parameters) -> Values:

@@ -19,14 +19,17 @@ from typing import Any
 
 import numpy as np
 
+from drkm.arrays import forms
+from drkm.arrays.exponents import Exponents, add_product
 from drkm.files import container
 from drkm.files.tensor_file import Stored
+from drkm.machine.layout import slices
 from drkm.serving.formulas import FORMULAS, Values
 from drkm.validation import checks, parts
 
 KIND, VERSION = "projection", 1
-#: kernel values that are held at once
-ENTRIES = 1 << 22
+#: kernel values up to which a single thread computes them, and that are held at once where there are no tiles
+FEW_VALUES, ENTRIES = 1 << 15, 1 << 22
 PRECISIONS = ("float32", "float64")
 HEADER = {
     "kind": parts.text,
@@ -87,19 +90,18 @@ class Projection:
 
     def codes(self, x: np.ndarray) -> np.ndarray:
         """Return the codes of the rows of an array that was checked."""
-        codes = np.empty((len(x), len(self.shift)), self.weights.dtype)
-        step = max(1, ENTRIES // len(self.weights))
         with np.errstate(over="ignore", invalid="ignore"):
             # In rows: sums over columns are rounded in another order.
             x = np.ascontiguousarray(x, dtype=self.weights.dtype)
-            for begin in range(0, len(x), step):
-                rows = slice(begin, begin + step)
-                np.matmul(self._values(x[rows]), self.weights, out=codes[rows])
-            codes -= self.shift
+            codes = self._in_blocks(x) if self.are_few(len(x)) or self._exponents is None else self._in_tiles(x)
         if not np.isfinite(codes).all():
             bad = int((~np.isfinite(codes).all(axis=1)).sum())
             raise ValueError(f"X: the kernel returns NaN or inf for {bad} of these points")
         return codes.astype(self.precision, copy=False)
+
+    def are_few(self, count: int) -> bool:
+        """Whether so many points have so few kernel values that threads would take longer to start."""
+        return count * len(self.weights) <= FEW_VALUES
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file, which `load` reads."""
@@ -114,6 +116,11 @@ class Projection:
         return f"<Projection of {self.n_features} features to {len(self.shift)} codes, {self.kernel}({given})>"
 
     @property
+    def is_quick(self) -> bool:
+        """Whether it computes the codes of many points as fast as torch does."""
+        return self.points is None or forms.named(self.kernel, self.parameters, 0) is not None
+
+    @property
     def n_features(self) -> int:
         """d, the number of features of a sample."""
         return self.weights.shape[0] if self.points is None else self.points.shape[1]
@@ -123,9 +130,27 @@ class Projection:
         points = np.empty((0, 0)) if self.points is None else self.points
         return FORMULAS[self.kernel].prepared(points, self.parameters)
 
+    @cached_property
+    def _exponents(self) -> Exponents | None:
+        form = None if self.points is None else forms.named(self.kernel, self.parameters, len(self.points) ** 2)
+        return None if form is None else Exponents(form, self.points)
+
+    def _in_blocks(self, x: np.ndarray) -> np.ndarray:
+        codes = np.empty((len(x), len(self.shift)), self.weights.dtype)
+        for rows in slices(len(x), max(1, ENTRIES // len(self.weights))):
+            np.matmul(self._values(x[rows]), self.weights, out=codes[rows])
+        codes -= self.shift
+        return codes
+
+    def _in_tiles(self, x: np.ndarray) -> np.ndarray:
+        codes = np.repeat(-self.shift[None], len(x), axis=0)
+        assert self._exponents is not None
+        add_product(self._exponents, x, self.weights, codes)
+        return codes
+
     def __getstate__(self) -> dict[str, Any]:
         # What can be prepared again is not pickled.
-        return {name: value for name, value in vars(self).items() if name != "_values"}
+        return {name: value for name, value in vars(self).items() if name not in ("_values", "_exponents")}
 
     def _read(self, X: Any) -> np.ndarray:
         """Return points as an array in the precision of the weights."""

@@ -1,8 +1,10 @@
-"""The fit of kernel PCA: components of samples or of a kernel matrix, and the weights for codes of new points."""
+"""The fit of kernel PCA to tensors: components of samples or of a kernel matrix, and weights for new points."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,23 +12,17 @@ import torch
 from torch import Tensor
 
 from drkm import gram as grams
-from drkm.files.rows import slices
-from drkm.gram import Auto, Dense, FeatureGram, Gram, Strategy
+from drkm.arrays import components, forms
+from drkm.arrays.components import Components
+from drkm.arrays.eigen_options import EigenOptions
+from drkm.gram import Auto, Dense, Strategy
 from drkm.gram.base import remove_mean_
-from drkm.gram.triangle import mirrored_, triangle, triangle_of_features
 from drkm.kernels import Kernel
-from drkm.machine.layout import aligned
-from drkm.machine.threads import FEW_PRODUCTS, SMALL, one_thread, one_thread_of_blas
+from drkm.kernels.base import KINDS
+from drkm.machine.threads import SMALL, one_thread, one_thread_of_blas
 from drkm.problem import spectrum
-from drkm.problem.deflation import Pairs
-from drkm.problem.eigen_options import EigenOptions
 from drkm.problem.energy import workload
-from drkm.problem.spectrum import Spectrum
 from drkm.wording import dtype_name
-
-#: entries of a matrix and its transpose count as equal if they differ by at most this share of the largest one; rows
-#: that are compared at a time
-SYMMETRIC, ROWS = 1e-6, 64
 
 
 class KernelComponents(NamedTuple):
@@ -44,6 +40,11 @@ class KernelComponents(NamedTuple):
     weights: Tensor
     shift: Tensor
 
+    @classmethod
+    def of(cls, kernel: Kernel | None, found: Components) -> KernelComponents:
+        """Return components that were found with arrays."""
+        return cls(kernel, found.values, found.vectors, torch.from_numpy(found.weights), torch.from_numpy(found.shift))
+
     def to(self, dtype: torch.dtype) -> KernelComponents:
         """Return them in another precision."""
         name, A, b = dtype_name(dtype), self.weights.to(dtype), self.shift.to(dtype)
@@ -60,29 +61,50 @@ def of_samples(
     keep_zeros: bool,
 ) -> KernelComponents:
     """Return the components of the rows of X for a kernel whose parameters are numbers; by default all components."""
-    n = len(X)
     strategy, wanted = _settled(X, kernel, count, options, strategy)
-    exact, kernel = kernel, strategy.approximate(kernel, X, layer=1)
-    is_small = n**2 < SMALL
-    with one_thread(is_small):
-        with one_thread_of_blas(is_small and n**2 * X.shape[1] < FEW_PRODUCTS):
-            gram = _operator(kernel, X, strategy)
-        phi = getattr(gram, "phi", None)
-        if phi is not None and (count is None or kernel is not exact):
-            wanted = min(wanted, phi.shape[1])
-        with one_thread_of_blas(is_small):
-            means = None if kernel.is_explicit else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
-            pairs = spectrum.of_gram(gram, wanted, options, X, means)
-    # The rest fits into the memory of the kernel matrix.
-    del gram
-    found = _kept(pairs, keep_zeros)
-    weights = _weights(found, X)
-    if means is None:
-        phi = kernel.features(X).detach().clone() if phi is None else phi
-        means = phi.mean(dim=0)
-        # In their own memory. Sums of features far from zero would lose the digits in which they differ.
-        weights = remove_mean_(phi).T @ weights
-    return KernelComponents(kernel, *found, weights, means @ weights)
+    used: Any = strategy.approximate(kernel, X, layer=1)
+    # An approximation has no components beyond its features.
+    beyond_rank = count is not None and used is kernel
+    with one_thread(len(X) ** 2 < SMALL):
+        if X.is_cuda or not (used.is_explicit or type(strategy) is Dense):
+            return _of_operator(X, used, wanted, options, strategy, keep_zeros=keep_zeros, beyond_rank=beyond_rank)
+        if used.is_explicit:
+            found = components.of_features(
+                _features(used, X),
+                wanted,
+                options,
+                keep_zeros=keep_zeros,
+                beyond_rank=beyond_rank,
+                by_matrix=type(strategy) is Dense,
+            )
+        else:
+            found = components.of_points(form_of(used, X), X.numpy(), wanted, options, keep_zeros=keep_zeros)
+        return KernelComponents.of(used, found)
+
+
+def of_matrix(K: np.ndarray, count: int | None, options: EigenOptions, *, keep_zeros: bool) -> KernelComponents:
+    """Return the components of a kernel matrix, which is overwritten; it need not be symmetric to be centred."""
+    wanted = len(K) if count is None else min(count, len(K))
+    return KernelComponents.of(None, components.of_matrix(K, wanted, options, keep_zeros=keep_zeros))
+
+
+def form_of(kernel: Any, X: Tensor) -> Any:
+    """Return the form of a pairwise kernel, of which all values of the samples are needed."""
+    if not kernel.is_pairwise:
+        raise TypeError(f"kernel: {type(kernel).__name__} has no Gram matrix that can be formed by halves")
+    own = forms.named(type(kernel).__name__, kernel.parameters, len(X) ** 2) if _is_ours(kernel) else None
+    return own or forms.OfTorch(kernel)
+
+
+def _features(kernel: Any, X: Tensor) -> Callable[[], np.ndarray]:
+    """Return the explicit features of samples as a function, as `drkm.kernel_pca.by_numpy` computes them if it can."""
+    own = forms.FEATURES.get(type(kernel).__name__) if _is_ours(kernel) else None
+    return (lambda: kernel.table(X).numpy()) if own is None else partial(own, X.numpy())
+
+
+def _is_ours(kernel: Any) -> bool:
+    """Whether a kernel is not one of the user's that has the name of one of ours."""
+    return KINDS.get(type(kernel).__name__) is type(kernel)
 
 
 def _settled(
@@ -104,48 +126,32 @@ def _settled(
     return grams.settle(strategy, stored if type(strategy) is Dense else other)[0], wanted
 
 
-def of_matrix(K: np.ndarray, count: int | None, options: EigenOptions, *, keep_zeros: bool) -> KernelComponents:
-    """Return the components of a kernel matrix, which is overwritten; it need not be symmetric to be centred."""
-    wanted = len(K) if count is None else min(count, len(K))
-    symmetric, means, row_means = _is_symmetric(K), K.mean(axis=0), K.mean(axis=1)
-    K -= means
-    K -= row_means[:, None]
-    K += means.mean()
-    # Random projections need no symmetry. For others the lower triangle counts, as for scikit-learn's dense solver.
-    if not symmetric and options.solver != "randomized":
-        mirrored_(torch.from_numpy(K).T)
-    found = _kept(spectrum.of_centered(K, wanted, options), keep_zeros)
-    weights = _weights(found, torch.from_numpy(means))
-    return KernelComponents(None, *found, weights, torch.from_numpy(means) @ weights)
-
-
-def _is_symmetric(K: np.ndarray) -> bool:
-    """Whether a matrix and its transpose differ by no more than rounding."""
-    tolerance = SYMMETRIC * max(abs(float(K.max())), abs(float(K.min())))
-    blocks = slices(len(K), ROWS)
-    return all(np.abs(K[rows, rows.start :] - K[rows.start :, rows].T).max() <= tolerance for rows in blocks)
-
-
-def _operator(kernel: Any, X: Tensor, strategy: Strategy) -> Gram:
-    """Return the kernel matrix as features if there are fewer than samples, as half a matrix, or as `strategy` says."""
-    if type(strategy) is not Dense or X.is_cuda:
-        return strategy.fixed(kernel, X)
-    if kernel.is_explicit:
-        features = FeatureGram(kernel, X)
-        return features if features.phi.shape[1] < len(X) else triangle_of_features(features.phi)
-    return triangle(kernel, X)
-
-
-def _kept(pairs: Pairs, keep_zeros: bool) -> Spectrum:
-    found = spectrum.in_order(pairs)
-    positive = found.values > 0
-    return found if keep_zeros or positive.all() else Spectrum(found.values[positive], found.vectors[:, positive])
-
-
-def _weights(found: Spectrum, like: Tensor) -> Tensor:
-    """Return A = V/√λ with centred columns; those of zero eigenvalues are zero."""
-    values = torch.from_numpy(found.values).to(like)
-    scale = torch.where(values > 0, values, 1.0).rsqrt() * (values > 0)
-    # LAPACK returns columns. In rows, as in a file, products have the same bits before and after `load`.
-    weights = aligned(torch.from_numpy(found.vectors).to(like) * scale)
-    return weights - weights.mean(dim=0)
+def _of_operator(
+    X: Tensor,
+    kernel: Any,
+    count: int,
+    options: EigenOptions,
+    strategy: Strategy,
+    *,
+    keep_zeros: bool,
+    beyond_rank: bool,
+) -> KernelComponents:
+    """Return the components by products with the kernel matrix, on a GPU or in tiles."""
+    n = len(X)
+    gram = strategy.fixed(kernel, X)
+    phi = getattr(gram, "phi", None)
+    if phi is not None and not beyond_rank:
+        count = min(count, phi.shape[1])
+    with one_thread_of_blas(n**2 < SMALL):
+        means = None if kernel.is_explicit else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
+        pairs = spectrum.of_gram(gram.centered(), count, options, X)
+    # The rest fits into the memory of the kernel matrix.
+    del gram
+    found = components.kept((pairs.values.cpu().numpy(), pairs.vectors.cpu().numpy()), keep_zeros)
+    weights = torch.from_numpy(components.weights_of(found)).to(X)
+    if means is None:
+        phi = kernel.table(X) if phi is None else phi
+        means = phi.mean(dim=0)
+        # In their own memory. Sums of features far from zero would lose the digits in which they differ.
+        weights = remove_mean_(phi).T @ weights
+    return KernelComponents(kernel, *found, weights, means @ weights)

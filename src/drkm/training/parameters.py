@@ -17,6 +17,7 @@ from drkm.distributed import collectives
 from drkm.gram import Strategy
 from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import check_bandwidth
+from drkm.machine.devices import LEAST_ON_GPU
 from drkm.machine.layout import aligned, copied
 from drkm.problem import axes
 from drkm.problem.shrinkage import Shrinkage
@@ -214,7 +215,7 @@ def device(value: Any, data: torch.device | None, n: int) -> torch.device:
     if isinstance(value, str) and value == "auto":
         if data is not None:
             return data
-        return torch.device("cuda" if n >= 2000 and torch.cuda.is_available() else "cpu")
+        return torch.device("cuda" if n >= LEAST_ON_GPU and torch.cuda.is_available() else "cpu")
     try:
         found = torch.device(value)
         # Copy one number there and back: the device "meta" holds no values.

@@ -67,3 +67,10 @@ def _one_sentence(message: str) -> str:
         advice = "use X.to_frame() for one feature or X.to_frame().T for one sample"
         return f"X: expected rows and columns, got a Series, {advice}"
     return first if "\n" in message and first.startswith("Input X") else message
+
+
+def as_array(values: Any) -> np.ndarray:
+    """Return a sparse matrix, a tensor, copied from the GPU if it is there, or whatever numpy takes as an array."""
+    if checks.is_sparse(values):
+        return values.toarray()
+    return values.numpy(force=True) if checks.is_tensor(values) else np.asarray(values)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from drkm.files.rows import Rows, slices, spread
+from drkm.files.rows import Rows, spread
 from drkm.gram.cost import KEPT_NUMBERS, MANY_COMPONENTS
 from drkm.inference.preimage.descent import Derivatives, Minima, minimise
 from drkm.inference.preimage.residual import residual_of
@@ -22,6 +22,7 @@ from drkm.inference.preimage.ridge import RidgeMap
 from drkm.inference.subspace import Components
 from drkm.kernels import Kernel, Linear
 from drkm.machine.devices import size_on
+from drkm.machine.layout import slices
 from drkm.validation import checks
 
 METHODS = ("fixed-point", "gradient", "ridge")

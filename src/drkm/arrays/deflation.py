@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from drkm.problem.lapack import tridiagonal_eigenpairs
+from drkm.arrays.lapack import tridiagonal_eigenpairs
 
 Product = Callable[[np.ndarray], np.ndarray]
 Pairs = tuple[np.ndarray, np.ndarray]

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from drkm.arrays.lapack import tridiagonal_eigenpairs
 from drkm.machine import blas
-from drkm.problem.lapack import tridiagonal_eigenpairs
 
 #: vectors of the basis when Ritz pairs are first computed, and at most: (a, b) means a per eigenpair plus b
 FIRST, MOST = (2, 8), (3, 40)

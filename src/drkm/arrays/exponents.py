@@ -1,17 +1,17 @@
-"""Exponents of pairwise kernels in tiles, and products of kernel values with new points that are never stored."""
+"""Exponents of pairwise kernels in tiles, and products of kernel values with new points that are never stored.
+
+Points are arrays or, for kernels of torch and on a GPU, tensors.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from drkm.files.rows import slices
-from drkm.machine import blas, pages
+from drkm.arrays.forms import into_values
+from drkm.machine import blas, pages, threads
 from drkm.machine.elementwise import mean_of, scaled_sum_, squared_lengths
-from drkm.machine.threads import workers
+from drkm.machine.layout import slices
 
 #: up to this many features, points are augmented so that their exponents are a single product
 NARROW = 64
@@ -21,16 +21,14 @@ NARROW_TILE, WIDE_TILE, BLAS_TILE, GPU_TILE = (128, 512), (256, 4096), (1024, 40
 #: with more features per thread than this, nearly all of the time is spent in products, and the threads of the BLAS do
 #: them; our own threads would share the cores with those that still spin after an earlier product
 FEATURES_PER_THREAD = 128
-#: rows whose squares are held at a time
-ROWS = 1024
 
 
 @dataclass(frozen=True)
 class Side:
     """Points as one factor of the exponents: their coordinates and, for wide points, a number to add for each."""
 
-    points: Tensor
-    added: Tensor | None
+    points: Any
+    added: Any | None
 
     def __getitem__(self, rows: slice) -> Side:
         return Side(self.points[rows], None if self.added is None else self.added[rows])
@@ -42,36 +40,44 @@ class Exponents:
     Points with few features are augmented, so that e is one product. With many features the copies would cost more than
     adding -‖x‖²/(2σ²) and -‖y‖²/(2σ²) to a tile in the cache. `wide` chooses the latter; by default, the number of
     features decides.
+
+    Parameters
+    ----------
+    kernel : Kernel, Gaussian, Power or OfTorch
+        A kernel of torch for tensors, a form for arrays.
+    y : array or Tensor of shape (n, d)
+    wide : bool, optional
     """
 
-    def __init__(self, kernel: Any, y: Tensor, wide: bool | None = None):
+    def __init__(self, kernel: Any, y: Any, wide: bool | None = None):
         self.kernel = kernel
         self.origin = origin_of(kernel, y)
         self.wide = kernel.is_isotropic and (y.shape[1] > NARROW if wide is None else wide)
         moved = self._moved(y)
         self.right = Side(moved, self._added(moved)) if self.wide else Side(kernel.factors(moved)[1], None)
 
-    def side(self, x: Tensor) -> Side:
+    def side(self, x: Any) -> Side:
         """Return points as the left factor."""
         moved = self._moved(x)
         return Side(moved, self._added(moved)) if self.wide else Side(self.kernel.factors(moved)[0], None)
 
-    def write(self, left: Side, columns: slice, tile: Tensor) -> Tensor:
+    def write(self, left: Side, columns: slice, tile: Any) -> Any:
         """Write the exponents of points with some of the given ones into a tile."""
         blas.matmul(left.points, self.right.points[columns].T, tile)
         if left.added is None or self.right.added is None:
             return tile
         return scaled_sum_(tile, self.kernel.pull_scale, self.right.added[columns], left.added, rounded=False)
 
-    def _moved(self, points: Tensor) -> Tensor:
+    def _moved(self, points: Any) -> Any:
         return points if self.origin is None else points - self.origin
 
-    def _added(self, points: Tensor) -> Tensor:
-        squares = torch.cat([squared_lengths(part) for part in points.split(ROWS)])
-        return squares.mul_(self.kernel.half_of_squares(points) * self.kernel.pull_scale)
+    def _added(self, points: Any) -> Any:
+        squares = squared_lengths(points)
+        squares *= self.kernel.half_of_squares(points) * self.kernel.pull_scale
+        return squares
 
 
-def origin_of(kernel: Any, X: Tensor) -> Tensor | None:
+def origin_of(kernel: Any, X: Any) -> Any | None:
     """Return the mean of points, which is subtracted from all, or None if that would gain nothing.
 
     An isotropic kernel depends only on differences, and smaller numbers lose fewer digits. If the mean is closer to
@@ -79,32 +85,24 @@ def origin_of(kernel: Any, X: Tensor) -> Tensor | None:
     """
     if not kernel.is_isotropic:
         return None
-    mean, entries = mean_of(X), X.flatten()
+    mean, entries = mean_of(X), X.reshape(-1)
     return None if 2 * len(X) * mean.dot(mean) <= entries.dot(entries) else mean
 
 
-def cross_product(exponents: Exponents, x: Tensor, A: Tensor, shift: Tensor) -> Tensor:
-    """Return k(x, y)A - shift for the points y of the exponents, with one tile of kernel values per thread."""
-    n, threads = len(exponents.right.points), torch.get_num_threads()
-    by_blas = exponents.wide and x.shape[1] > FEATURES_PER_THREAD * threads
-    height, width = GPU_TILE if x.is_cuda else BLAS_TILE if by_blas else WIDE_TILE if exponents.wide else NARROW_TILE
+def add_product(exponents: Exponents, x: Any, A: Any, out: Any) -> None:
+    """Add k(x, y)A to `out` for the points y of the exponents, with one tile of kernel values per thread."""
+    n, count, on_gpu = len(exponents.right.points), threads.count(), getattr(x, "is_cuda", False)
+    by_blas = exponents.wide and x.shape[1] > FEATURES_PER_THREAD * count
+    height, width = GPU_TILE if on_gpu else BLAS_TILE if by_blas else WIDE_TILE if exponents.wide else NARROW_TILE
 
     def add_all(rows: slice) -> None:
         left, own = exponents.side(x[rows]), out[rows]
-        entries, product = len(own) * min(width, n), torch.empty_like(own)
-        room = x.new_empty(entries) if x.is_cuda else pages.empty(entries, x.dtype)
+        room = pages.empty_like(len(own) * min(width, n), x)
+        product = pages.empty_like(len(own) * own.shape[1], x).reshape(own.shape)
         for columns in slices(n, width):
-            tile = room[: len(own) * (columns.stop - columns.start)].view(len(own), -1)
+            tile = room[: len(own) * (columns.stop - columns.start)].reshape(len(own), -1)
             values = into_values(exponents.kernel, exponents.write(left, columns, tile))
             own += blas.matmul(values, A[columns], product)
 
-    with workers(x.device, threads == 1 or not by_blas) as share_out:
-        out = shift.neg().repeat(len(x), 1)
+    with threads.workers(x, count == 1 or not by_blas) as share_out:
         share_out(add_all, slices(len(x), height))
-    return out
-
-
-def into_values(kernel: Any, exponents: Tensor) -> Tensor:
-    """Return kernel values in the memory of their exponents."""
-    values = kernel.values(exponents)
-    return exponents if values is exponents else exponents.copy_(values)
