@@ -12,6 +12,7 @@ from drkm import inputs
 from drkm.files.rows import Rows
 from drkm.inference.typical import typical_row
 from drkm.training import parameters
+from drkm.validation.samples import check_codes
 
 if TYPE_CHECKING:
     from drkm.inference.inference import Inference
@@ -20,12 +21,8 @@ if TYPE_CHECKING:
 def codes(Z: Any, names: np.ndarray, like: Tensor, called: str = "Z") -> Tensor:
     """Return codes with these names, one for each column of `like`, in its precision and on its device."""
     given = parameters.array(called, Z)
-    # Column names are checked only if all are known: a data frame may have other names.
-    if inputs.is_frame(Z) and list(Z.columns) != list(names) and set(Z.columns) == set(names):
-        raise ValueError(f"{called}: expected columns in the order of get_feature_names_out(), got {list(Z.columns)}")
-    if given.ndim != 2 or given.shape[1] != like.shape[1]:
-        raise ValueError(f"{called}: expected m×{like.shape[1]} codes, got {'×'.join(map(str, given.shape))}")
-    return _finite(called, given).to(like)
+    check_codes(called, given, Z, names)
+    return given.to(like)
 
 
 def start(value: Any, points: Tensor | Rows, like: Tensor) -> Tensor | Rows:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,20 @@ class Codes:
 
         return by_torch.projection(self.source, self.samples)
 
+    def plain(self, names: tuple[str, ...]) -> Projection:
+        """Return the codes as a function of arrays with numpy alone, which checks the names of columns."""
+        if isinstance(self.source, Projection):
+            return replace(self.source, feature_names=names)
+        return self.source.numpy(self.precision, names)
+
+    def described_kernel(self) -> tuple[dict[str, Any] | None, Mapping[str, Any]]:
+        """Return the entry of the kernel in the header of a file, and its arrays."""
+        if isinstance(self.source, Projection):
+            return {"type": self.source.kernel, "parameters": dict(self.source.parameters)}, {}
+        from drkm.kernel_pca import by_torch
+
+        return by_torch.described(self.source.kernel)
+
     @cached_property
     def _by_numpy(self) -> Projection | None:
         return self.source if isinstance(self.source, Projection) else self.source.served(self.precision)
@@ -90,6 +105,12 @@ class Codes:
             numbers = source.points.shape[0] * (source.points.shape[1] + source.weights.shape[1]) // 2
             source = source.in_fixed_basis(numbers)
         return {"source": source, "samples": self.samples, "precision": self.precision}
+
+
+def written(points: Any, precision: str, like: Any) -> Any:
+    """Return points in this precision: a tensor if codes were one, otherwise an array."""
+    found = as_array(points).astype(precision, copy=False)
+    return _as_tensor(found).to(like.device) if checks.is_tensor(like) else found
 
 
 def _as_tensor(found: np.ndarray) -> Tensor:

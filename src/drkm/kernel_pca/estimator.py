@@ -187,36 +187,39 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParamet
 
     def inverse_transform(self, X: Any) -> Any:
         """Return points of the input space for the codes in the rows of X, found as `preimage` says."""
-        from drkm.kernel_pca import inverse
-
         check_is_fitted(self)
-        like = self._projection.weights
+        names = self.get_feature_names_out()
         if self.preimage in parameters.SEARCHES:
-            Z = inverse.read_codes(X, self.get_feature_names_out(), like)
+            from drkm.kernel_pca import inverse
+
+            Z = inverse.read_codes(X, names, self._projection.weights)
             inverse.check_search(self.preimage, self.kernel_, self.kernel)
             points = inverse.preimages(Z, self.preimage, self._projection, self.eigenvalues_, self.eigenvectors_)
-            return inverse.written(points, self._codes.precision, X)
-        if not hasattr(self, "dual_coef_"):
+        elif hasattr(self, "dual_coef_"):
+            K = ridge.values_on_codes(
+                self._kernel_of_codes,
+                ridge.read_codes(X, names, self._computed),
+                self.X_transformed_fit_,
+                self._computed,
+            )
+            points = K @ self.dual_coef_
+        else:
             raise NotFittedError(
                 "inverse_transform: the fit learned no inverse, set fit_inverse_transform=True, or "
                 'preimage="fixed-point", "gradient" or "ridge"'
             )
-        Z = inverse.read_codes(X, self.get_feature_names_out(), like)
-        K = ridge.values_on_codes(self._kernel_of_codes, Z, self.X_transformed_fit_, self._computed)
-        return inverse.written(K @ self.dual_coef_, self._codes.precision, X)
+        return codes.written(points, self._codes.precision, X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one safetensors file, which `drkm.load` reads; functions as kernel are refused."""
-        from drkm.kernel_pca import by_torch
-
         check_is_fitted(self)
-        entry, arrays = by_torch.described(self.kernel_)
+        entry, arrays = self._codes.described_kernel()
         saved = SavedComponents(
             samples=self.X_fit_,
             values=as_array(self.eigenvalues_),
             vectors=as_array(self.eigenvectors_),
-            weights=self._projection.weights,
-            shift=self._projection.shift,
+            weights=self._codes.source.weights,
+            shift=self._codes.source.shift,
             dual_coef=getattr(self, "dual_coef_", None),
             entry=entry,
             arrays=arrays,
@@ -255,7 +258,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParamet
     def to_numpy(self) -> Projection:
         """Return `transform` with numpy alone, as a `drkm.serving.Projection`, whose file is read without torch."""
         check_is_fitted(self)
-        return self._projection.numpy(self._codes.precision, getattr(self, "feature_names_in_", ()))
+        return self._codes.plain(tuple(map(str, getattr(self, "feature_names_in_", ()))))
 
     @property
     def kernel_(self) -> Any:

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import inputs
 from drkm.inference import arguments
 from drkm.inference.kernel_projection import KernelProjection
 from drkm.inference.subspace import Components, on_landmarks
@@ -19,11 +18,6 @@ from drkm.validation import checks
 def read_codes(X: Any, names: np.ndarray, like: Tensor) -> Tensor:
     """Return codes with these names, one for each column of `like`, in its precision."""
     return arguments.codes(X.toarray() if checks.is_sparse(X) else X, names, like, "X")
-
-
-def written(points: Any, precision: str, like: Any) -> Any:
-    """Return points in this precision, as a tensor if codes were."""
-    return inputs.write(torch.as_tensor(points).to(getattr(torch, precision)), like)
 
 
 def check_search(method: str | None, kernel: Any, asked: Any) -> None:

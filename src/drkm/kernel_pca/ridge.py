@@ -8,7 +8,8 @@ import numpy as np
 
 from drkm.machine import memory
 from drkm.machine.layout import aligned
-from drkm.validation.samples import as_array
+from drkm.validation import checks
+from drkm.validation.samples import as_array, check_codes, real_numbers
 
 #: n×n matrices of the regression: kernel values, what of them is finite, and a copy that LAPACK makes
 MATRICES = 2.125
@@ -47,3 +48,11 @@ def values_on_codes(kernel: Any, Z: Any, centres: Any, precision: str) -> np.nda
 
     pair = (aligned(torch.as_tensor(part).to("cpu", getattr(torch, precision))) for part in (Z, centres))
     return np.asarray(kernel(*pair))
+
+
+def read_codes(X: Any, names: np.ndarray, precision: str) -> np.ndarray:
+    """Return codes with these names as an array in this precision."""
+    given = as_array(X) if checks.is_sparse(X) or checks.is_tensor(X) else X
+    codes = real_numbers("X", given)
+    check_codes("X", codes, X, names)
+    return codes.astype(precision, copy=False)

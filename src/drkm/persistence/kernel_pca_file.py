@@ -160,9 +160,6 @@ def write(path: str | os.PathLike[str], saved: SavedComponents) -> None:
 
 def _parts_of(saved: SavedComponents) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arrays and the header of a file."""
-    from drkm.kernels import entries
-    from drkm.persistence import strategies
-
     chosen = saved.parameters
     if callable(chosen["kernel"]) and not hasattr(chosen["kernel"], "entry"):
         raise ValueError(
@@ -170,8 +167,7 @@ def _parts_of(saved: SavedComponents) -> tuple[dict[str, Any], dict[str, Any]]:
             'kernel="precomputed" with its values'
         )
     described = {name: chosen[name] for name in PLAIN}
-    described["kernel"] = entries.asked_entry(chosen["kernel"])
-    described["gram"] = strategies.described(chosen["gram"])
+    described["kernel"], described["gram"] = (_entry_of(name, chosen[name]) for name in ("kernel", "gram"))
     described["dtype"] = chosen["dtype"] if isinstance(chosen["dtype"], str) else dtype_name(saved.weights.dtype)
     seed = chosen["random_state"]
     described["random_state"] = None if seed is None or isinstance(seed, np.random.RandomState) else int(seed)
@@ -187,6 +183,16 @@ def _parts_of(saved: SavedComponents) -> tuple[dict[str, Any], dict[str, Any]]:
     numbers |= _sample_arrays(saved.samples) | ({} if saved.dual_coef is None else {"dual_coef": saved.dual_coef})
     stored = {name: part if checks.is_tensor(part) else Stored.of(part) for name, part in numbers.items()}
     return stored | dict(saved.arrays), header
+
+
+def _entry_of(name: str, value: Any) -> Any:
+    """Return the parameter `kernel` or `gram` as JSON: names, for which torch is not needed, remain."""
+    if isinstance(value, str):
+        return value
+    from drkm.kernels import entries
+    from drkm.persistence import strategies
+
+    return entries.asked_entry(value) if name == "kernel" else strategies.described(value)
 
 
 def _sample_arrays(samples: Any) -> dict[str, Any]:

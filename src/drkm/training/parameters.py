@@ -27,6 +27,7 @@ from drkm.training.checkpoint import Checkpoint
 from drkm.training.plan import Plan
 from drkm.validation import checks
 from drkm.validation.checks import boolean, integer, is_list, number, one_of, per_layer
+from drkm.validation.samples import real_numbers
 from drkm.wording import dtype_name
 
 ENCODERS = ("stationary", "projection")
@@ -186,20 +187,7 @@ def array(name: str, value: Any) -> Tensor:
     """Return numbers as a float64 tensor in our memory layout; tensors stay on their device."""
     if isinstance(value, Tensor):
         return aligned(checks.dense_real(name, value).detach().double())
-    told = ""
-    try:
-        given = np.asarray(value)
-        told = checks.not_numbers(given, value)
-        # numpy would convert None to NaN.
-        if np.iscomplexobj(given) or (given.dtype == object and given.ndim == 0) or told:
-            raise TypeError("no real numbers")
-        return copied(given, np.float64)
-    except (TypeError, ValueError) as error:
-        # The text of a data frame begins with the names of its columns.
-        got = told if told and hasattr(value, "columns") else f"{' '.join(repr(value).split()):.60}"
-        raise TypeError(f"{name}: expected real numbers, got {got}") from error
-    except OverflowError as error:
-        raise ValueError(f"{name}: expected numbers that float64 can hold, got one beyond 1.8e308") from error
+    return copied(real_numbers(name, value))
 
 
 def grid(name: str, value: Any) -> Tensor:

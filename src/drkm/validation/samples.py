@@ -74,3 +74,36 @@ def as_array(values: Any) -> np.ndarray:
     if checks.is_sparse(values):
         return values.toarray()
     return values.numpy(force=True) if checks.is_tensor(values) else np.asarray(values)
+
+
+def real_numbers(name: str, value: Any) -> np.ndarray:
+    """Return numbers as an array of float64."""
+    told = ""
+    try:
+        given = np.asarray(value)
+        told = checks.not_numbers(given, value)
+        # numpy would convert None to NaN.
+        if np.iscomplexobj(given) or (given.dtype == object and given.ndim == 0) or told:
+            raise TypeError("no real numbers")
+        return given.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        # The text of a data frame begins with the names of its columns.
+        got = told if told and hasattr(value, "columns") else f"{' '.join(repr(value).split()):.60}"
+        raise TypeError(f"{name}: expected real numbers, got {got}") from error
+    except OverflowError as error:
+        raise ValueError(f"{name}: expected numbers that float64 can hold, got one beyond 1.8e308") from error
+
+
+def check_codes(name: str, codes: Any, given: Any, names: np.ndarray) -> None:
+    """Raise an error unless an array or tensor is finite and has one column per name, in their order if it has names.
+
+    `given` is what the codes were read from.
+    """
+    # Column names are checked only if all are known: a data frame may have other names.
+    columns = list(getattr(given, "columns", ())) if hasattr(given, "iloc") else []
+    if columns != list(names) and set(columns) == set(names):
+        raise ValueError(f"{name}: expected columns in the order of get_feature_names_out(), got {columns}")
+    if codes.ndim != 2 or codes.shape[1] != len(names):
+        raise ValueError(f"{name}: expected m×{len(names)} codes, got {'×'.join(map(str, codes.shape))}")
+    if not (np.isfinite(codes) if isinstance(codes, np.ndarray) else codes.isfinite()).all():
+        raise ValueError(f"{name}: contains NaN or infinity")
