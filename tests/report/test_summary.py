@@ -9,6 +9,7 @@ import pytest
 from drkm.experiments.registry import EXPERIMENTS
 from drkm.experiments.report.chapters import Chapter, Report, verdicts
 from drkm.experiments.report.listing import listing
+from drkm.experiments.report.page import page
 from drkm.experiments.report.summary import SENTENCES
 from drkm.experiments.section import Verdict
 from drkm.runs.configuration import Results
@@ -34,6 +35,15 @@ def test_the_summary_of_the_page_has_these_sentences_and_no_other():
     counts = verdicts(CHAPTERS)
     said = f"{counts[Verdict.HELD]} held, {counts[Verdict.FAILED]} did not and {counts[Verdict.UNDECIDED]} cannot"
     assert said in text.replace("\n", " ")
+
+
+def test_the_report_begins_with_the_summary_of_the_page():
+    html = page(Report("medium", CHAPTERS, 1))
+    summary = html.partition('id="in-short"')[2].partition("</section>")[0]
+    assert summary.count("<li>") == summary.count("<strong>") == len(SENTENCES)
+    assert "**" not in summary
+    assert html.index('id="in-short"') < html.index("<main")
+    assert 'id="in-short"' not in page(Report("medium", CHAPTERS, 1, variant="eta=2"))
 
 
 def changed(chapters, condition):
