@@ -70,7 +70,7 @@ def test_a_sentence_goes_when_one_of_its_verdicts_changes(sentence, condition):
     assert not sentence.holds(chapters)
     text = listing(Report("medium", chapters, 1))
     assert sentence.text.split("{")[0] not in text
-    assert "Left out, because the verdicts at this scale do not say so" in text
+    assert "sentences are left out, because these runs do not support them" in text
 
 
 def test_an_experiment_of_which_more_than_a_few_runs_are_missing_says_nothing():

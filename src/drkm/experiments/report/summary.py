@@ -62,7 +62,7 @@ def in_short(chapters: Sequence[Chapter]) -> tuple[list[str], str]:
     """Return the sentences that the verdicts support, and how many are left out, or nothing."""
     kept = [sentence.written(chapters) for sentence in SENTENCES if sentence.holds(chapters)]
     left = len(SENTENCES) - len(kept)
-    told = f"Left out, because the verdicts at this scale do not say so: {left} of {len(SENTENCES)} sentences."
+    told = f"{left} of {len(SENTENCES)} sentences are left out, because these runs do not support them."
     return kept, told if left else ""
 
 
