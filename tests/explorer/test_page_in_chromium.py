@@ -258,6 +258,7 @@ def test_the_columns_that_a_code_moves_have_room(width, pages, tmp_path):
 def test_a_layer_that_does_not_show_in_images_says_so(pages, tmp_path):
     with Chromium(tmp_path) as browser:
         browser.open(pages["images"].as_uri())
+        assert text(browser, "#tiles li:nth-child(2)") == "64pixels"
         assert text(browser, "#sliders > .note") == "None of these codes changes the image visibly."
         assert browser.value("document.querySelector('#sliders > .note').previousSibling.textContent") == "Layer 2"
         browser.open(pages["table"].as_uri())

@@ -7,7 +7,7 @@ function startModel() {
   const components = model.layers.reduce((sum, layer) => sum + layer.components, 0);
   byId("tiles").append(
     tile(model.samples.toLocaleString("en"), "training samples"),
-    tile(model.features.toLocaleString("en"), isImage ? (record.sample.shape.length === 2 ? "pixels" : "values of pixels") : "columns"),
+    tile(model.features.toLocaleString("en"), isImage ? (record.sample.shape[2] > 1 ? "values of pixels" : "pixels") : "columns"),
     tile(String(components), model.layers.length === 1 ? "components" : `components in ${model.layers.length} layers`),
     tile(model.converged ? "converged" : "not converged", `energy ${number(model.objective)}`),
   );
