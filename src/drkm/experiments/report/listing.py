@@ -49,7 +49,7 @@ def _counts(report: Report) -> str:
 def _commands(report: Report) -> Iterator[str]:
     options = report.options or f"--scale {report.scale}"
     yield f"drkm reproduce all {options}"
-    yield f"drkm report {options} -o docs/results.md      # this page; with -o results.html all figures and tables"
+    yield f"drkm report {options} -o docs/results.md      # this page; results.html has figures too"
 
 
 def _made_on(report: Report) -> Iterator[str]:
