@@ -75,7 +75,7 @@ def collect(cells: list[Cell], path: Path, asked: argparse.Namespace) -> None:
 
 def series_of(cell: Cell) -> str:
     """Return the operator together with the settings that distinguish its series."""
-    parts = [NAMES.get(cell["operator"], cell["operator"])]
+    parts = [NAMES.get(cell["operator"]) or str(cell["operator"])]
     if cell["operator"] == SHARDED:
         parts.append(f"{PROCESSES} processes")
     if cell["device"] != "cpu":
