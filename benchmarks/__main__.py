@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from pathlib import Path
 
 #: one thread for all libraries, set before any of them is imported
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -20,7 +21,17 @@ NAMES = (
 )
 
 
+def listing() -> str:
+    """Return what the benchmarks measure, by name, without running any."""
+    sources = {name: (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8") for name in NAMES}
+    about = [f"{name:<16} {source.splitlines()[0].strip(chr(34))}" for name, source in sources.items()]
+    return "\n".join([str(__doc__), *about, "", "Options of one: python -m benchmarks NAME --help"])
+
+
 def main() -> None:
+    if sys.argv[1:2] in (["-h"], ["--help"]):
+        print(listing())
+        return
     if any(os.environ.get(name) != value for name, value in THREADS.items()):
         os.environ.update(THREADS)
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])

@@ -29,6 +29,7 @@ SAMPLES = (500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_
 TITLE = "Time and memory against the number of samples"
 #: processes of a sharded cell
 PROCESSES = 2
+NAMES = {KERNEL_PCA: "scikit-learn's KernelPCA"}
 IDENTITY = ("operator", "n", "device", "data", "dtype")
 Cell = dict[str, Any]
 
@@ -74,7 +75,7 @@ def collect(cells: list[Cell], path: Path, asked: argparse.Namespace) -> None:
 
 def series_of(cell: Cell) -> str:
     """Return the operator together with the settings that distinguish its series."""
-    parts = [cell["operator"]]
+    parts = [NAMES.get(cell["operator"]) or str(cell["operator"])]
     if cell["operator"] == SHARDED:
         parts.append(f"{PROCESSES} processes")
     if cell["device"] != "cpu":
@@ -114,7 +115,7 @@ def draw(cells: Sequence[Cell], out: Path) -> None:
         for name, points in series.items():
             i = operators.index(points[0]["operator"])
             colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
-            line = "-" if name.startswith(SHARDED) or "," not in name else "--" if "cuda" in name else ":"
+            line = "-" if points[0]["operator"] == SHARDED or "," not in name else "--" if "cuda" in name else ":"
             for axes, value in ((time_axes, _seconds), (memory_axes, _memory)):
                 done = [cell for cell in points if cell["status"] == "converged"]
                 rest = [cell for cell in points if cell["status"] != "converged" and value(cell) > 0]

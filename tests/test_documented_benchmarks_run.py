@@ -45,7 +45,7 @@ SECONDS = 30
 
 def lines() -> list[str]:
     found = {words.removeprefix(".") for page in PAGES for words in commands(page, "python -m benchmarks")}
-    return sorted(words for words in found if not words.startswith("["))
+    return sorted(words for words in found if not words.startswith(("[", "-")))
 
 
 def smaller(line: str) -> list[str]:

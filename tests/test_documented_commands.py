@@ -73,7 +73,7 @@ class Parsed(Exception):
 @of_pages("python -m benchmarks")
 def test_benchmarks_take_the_arguments_that_the_pages_show(words, monkeypatch):
     name, *arguments = shlex.split(words.removeprefix("."))
-    if name.startswith("["):
+    if name.startswith(("[", "-")):
         return
     source = (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
     registry = (ROOT / "benchmarks" / "__main__.py").read_text(encoding="utf-8")

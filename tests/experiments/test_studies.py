@@ -208,6 +208,14 @@ def test_results_of_all_datasets_give_tables_figures_and_reasons(study):
             assert "IRS chance" in table.rows[0]
 
 
+def test_table_2_has_the_published_numbers_beside_ours_in_front():
+    found = STUDIES["table2"].section(results_of(STUDIES["table2"], "quick"), "quick")
+    (front,) = [table for table in found.tables if table.in_front]
+    assert [row["model"] for row in front.rows] == ["random start", "kernel PCA start", "β-VAE"]
+    assert [row["MIG published"] for row in front.rows] == ["0.012 ± 0.010", "0.040 ± 0.000", "0.010 ± 0.011"]
+    assert all(row[f"{name} {what}"] for row in front.rows for name in ("IRS", "MIG") for what in ("ours", "chance"))
+
+
 @studies
 def test_figures_are_drawn(study):
     plt = pytest.importorskip("matplotlib.pyplot")

@@ -248,6 +248,23 @@ def test_the_page_fits_its_screen(width, dark, kind, pages, tmp_path):
         assert browser.problems == []
 
 
+@pytest.mark.parametrize("width", [PHONE, 700, 961, DESKTOP])
+def test_the_columns_that_a_code_moves_have_room(width, pages, tmp_path):
+    with Chromium(tmp_path, width, 844) as browser:
+        browser.open(pages["table"].as_uri())
+        assert min(browser.value("[...document.querySelectorAll('.effect')].map((text) => text.clientWidth)")) >= 180
+
+
+def test_a_layer_that_does_not_show_in_images_says_so(pages, tmp_path):
+    with Chromium(tmp_path) as browser:
+        browser.open(pages["images"].as_uri())
+        assert text(browser, "#tiles li:nth-child(2)") == "64pixels"
+        assert text(browser, "#sliders > .note") == "None of these codes changes the image visibly."
+        assert browser.value("document.querySelector('#sliders > .note').previousSibling.textContent") == "Layer 2"
+        browser.open(pages["table"].as_uri())
+        assert browser.value("document.querySelector('#sliders > .note')") is None
+
+
 def test_the_codes_that_are_chosen_can_be_read_on_a_phone(pages, tmp_path):
     with Chromium(tmp_path, PHONE, 844) as browser:
         browser.open(pages["images"].as_uri())

@@ -9,6 +9,7 @@ import pytest
 from drkm.experiments.registry import EXPERIMENTS
 from drkm.experiments.report.chapters import Chapter, Report, verdicts
 from drkm.experiments.report.listing import listing
+from drkm.experiments.report.page import page
 from drkm.experiments.report.summary import SENTENCES
 from drkm.experiments.section import Verdict
 from drkm.runs.configuration import Results
@@ -36,6 +37,15 @@ def test_the_summary_of_the_page_has_these_sentences_and_no_other():
     assert said in text.replace("\n", " ")
 
 
+def test_the_report_begins_with_the_summary_of_the_page():
+    html = page(Report("medium", CHAPTERS, 1))
+    summary = html.partition('id="in-short"')[2].partition("</section>")[0]
+    assert summary.count("<li>") == summary.count("<strong>") == len(SENTENCES)
+    assert "**" not in summary
+    assert html.index('id="in-short"') < html.index("<main")
+    assert 'id="in-short"' not in page(Report("medium", CHAPTERS, 1, variant="eta=2"))
+
+
 def changed(chapters, condition):
     """Return the chapters with another verdict on the claims of a condition."""
     (other, *_) = [verdict for verdict in Verdict if verdict not in condition.verdicts]
@@ -60,7 +70,7 @@ def test_a_sentence_goes_when_one_of_its_verdicts_changes(sentence, condition):
     assert not sentence.holds(chapters)
     text = listing(Report("medium", chapters, 1))
     assert sentence.text.split("{")[0] not in text
-    assert "Left out, because the verdicts at this scale do not say so" in text
+    assert "sentences are left out, because these runs do not support them" in text
 
 
 def test_an_experiment_of_which_more_than_a_few_runs_are_missing_says_nothing():

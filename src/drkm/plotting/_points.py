@@ -15,7 +15,8 @@ def scatter_before_after(
     """Draw noisy points small and grey, denoised ones larger and blue, and the true curve as small dots."""
     axes.scatter(*noisy.T, s=2, color=GREY, linewidths=0, label="noisy", rasterized=True)
     if clean is not None:
-        axes.scatter(*clean.T, s=0.5, color=VERMILION, linewidths=0, label="true curve", rasterized=True)
+        axes.scatter(*clean.T, s=0.5, color=VERMILION, linewidths=0, rasterized=True)
+        axes.plot([], [], color=VERMILION, linewidth=1, label="true curve")
     axes.scatter(*denoised.T, s=5, color=BLUE, linewidths=0, label="denoised", rasterized=True)
     axes.set_aspect("equal")
     bare(axes)

@@ -9,7 +9,7 @@ import numpy as np
 
 from drkm.plotting._grid import cells_for_images, largest_change, unit_range
 from drkm.plotting._model import feature_names_of, image_shape, numbers, reconstructed, samples_of, spread_of
-from drkm.plotting._style import canvas, style
+from drkm.plotting._style import canvas, style, two_digits
 
 #: red is more, blue is less; readable with the common colour vision deficiencies
 DIFFERENCES = "RdBu_r"
@@ -68,14 +68,14 @@ def plot_reconstructions(
     with style():
         if shape is not None:
             shape = image_shape(model, shape)
-            heads = [f"{titles[row]}\nerror {error[row]:.2g}" for row in rows]
+            heads = [f"{titles[row]}\nerror {two_digits(error[row])}" for row in rows]
             images = [values[rows].reshape(len(rows), *shape) for values in (samples, found, difference)]
             return _draw_images(axes, images, heads, limits or (samples.min(), samples.max()))
         names = feature_names_of(model, feature_names)
         shown = largest_columns(difference[rows])
         size = ((0.65 if row_names is None else 0.9) * len(rows) + 3.2, 0.22 * len(shown) + 1.0)
         figure, ((axis,),) = canvas(axes, 1, 1, size, layout="constrained")
-        heads = [f"{titles[row]}\n{error[row]:.2g}" for row in rows]
+        heads = [f"{titles[row]}\n{two_digits(error[row])}" for row in rows]
         drawn = difference_map(axis, difference[np.ix_(rows, shown)].T, [names[i] for i in shown], heads)
         figure.colorbar(drawn, ax=axis, label="reconstruction - sample, s.d.")
         axis.set_xlabel("sample and its error")

@@ -41,6 +41,11 @@ def pyplot() -> Any:
     return plt
 
 
+def two_digits(value: float) -> str:
+    """Return a number with two significant digits, zeros among them, so that a row of numbers is of one kind."""
+    return f"{value:#.2g}".rstrip(".")
+
+
 @contextmanager
 def style() -> Iterator[Any]:
     """Yield matplotlib.pyplot with the house style, and restore the caller's settings."""

@@ -20,7 +20,7 @@ from drkm.plotting._model import (
     spread_of,
 )
 from drkm.plotting._reconstructions import difference_map, draw_differences, largest_columns
-from drkm.plotting._style import canvas, style
+from drkm.plotting._style import canvas, style, two_digits
 from drkm.wording import from_mean
 
 
@@ -145,7 +145,7 @@ def _range(model: Any, X: Any, found: Traversal) -> tuple[float, float]:
 def _draw_images(axes: Any, found: Traversal, shape: tuple[int, ...], limits: tuple[float, float]) -> Any:
     rows, steps = found.changes.shape[:2]
     in_colour = len(shape) == 3
-    names = [f"{name}\neffect {effect:.2g}" for name, effect in zip(found.names, found.effects, strict=True)]
+    names = [f"{name}\neffect {two_digits(effect)}" for name, effect in zip(found.names, found.effects, strict=True)]
     heads, right = ["sample", *found.heads], 0.0 if in_colour else 0.6
     figure, cells = cells_for_images(axes, (rows, 1 + steps, *shape), names, heads, right=right)
     for axis in cells[:, 0]:
@@ -171,7 +171,7 @@ def _draw_tables(axes: Any, found: Traversal, names: Sequence[str]) -> Any:
             :steps
         ]
         drawn = difference_map(axis, changes[:, shown].T, [names[i] for i in shown], ends, limit)
-        axis.set_title(f"{name}\neffect {effect:.2g}")
+        axis.set_title(f"{name}\neffect {two_digits(effect)}")
     figure.supxlabel("value of the code, s.d. from its mean", fontsize=9)
     figure.colorbar(drawn, ax=list(cells[0]), label="change, s.d. of the column\n(effect: root mean square)")
     return figure

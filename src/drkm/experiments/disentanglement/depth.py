@@ -76,7 +76,7 @@ def _figures(rows: list[Row], sizes: StudySizes) -> list[Figure]:
             where[name] = Intervals(one.own.estimate, *ends, SHOWN[one.verdict][1])
     caption = (
         "How far each candidate is ahead of the better kernel PCA on the judged draws: mean, its own 95 % interval "
-        f"(thick), and one that allows for {COMPARISONS} comparisons (thin). Blue: ahead; red: behind."
+        f"(thick), and one that allows for {COMPARISONS} comparisons (thin). Blue: ahead; orange: behind."
     )
     return [Figure("depth", caption, partial(interval_grid, cells))] if cells else []
 

@@ -46,6 +46,12 @@ def prose(text: str) -> Markup:
     return together(with_indices(text, together, lambda letter, index: together(letter, element("sub", index))))
 
 
+def emphasised(text: str) -> Markup:
+    """Return plain text in which `**` encloses what matters most as HTML."""
+    parts = map(prose, text.split("**"))
+    return together(element("strong", part) if i % 2 else part for i, part in enumerate(parts))
+
+
 def paragraphs(text: str) -> Markup:
     """Return plain text, in which blank lines separate paragraphs, as HTML."""
     return together(element("p", prose(part.strip())) for part in re.split(r"\n\s*\n", text) if part.strip())

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from drkm.experiments.report.blocks import SIGNS, VARIANT
 from drkm.experiments.report.chapters import Chapter, Report, verdicts
 from drkm.experiments.report.provenance import SHOWN
-from drkm.experiments.report.summary import SENTENCES
+from drkm.experiments.report.summary import in_short
 from drkm.experiments.section import Claim, Verdict
 from drkm.wording import counted, markdown_table
 
 COLUMNS = ("claim", "published", "ours", "verdict")
 READING = """\
 A dash instead of what was published marks a claim of our own. "As published" is the recipe of the paper, "drkm
-defaults" is `ConstrDRKM` as it is, kernel PCA is one layer of it with as many components. [How a verdict is
+defaults" is `ConstrDRKM` as it is, kernel PCA is one layer of it with as many components. Numbers after ± are
+standard deviations, those in square brackets 95 % intervals of differences of means. [How a verdict is
 reached](studies.md#how-a-verdict-is-reached) says which of the rules were fixed before these results were seen, and
 which were not; a verdict says nothing beyond this scale."""
 
@@ -26,9 +27,10 @@ def listing(report: Report) -> str:
     lines += [f"    {command}" for command in _commands(report)]
     # The summary is about the paper's settings only.
     short = [] if report.variant else ["## In short", "", *_in_short(report.chapters), ""]
-    lines += ["", *_made_on(report), "", *short, "## Claim by claim"]
+    lines += ["", *short, "## Claim by claim"]
     for chapter in report.chapters:
         lines += ["", *_chapter(chapter)]
+    lines += ["", *_made_on(report)]
     return "\n".join(lines) + "\n"
 
 
@@ -36,23 +38,23 @@ def _counts(report: Report) -> str:
     every = [claim for chapter in report.chapters for claim in chapter.section.claims]
     paper = [claim.verdict for claim in every if claim.published]
     held, failed, unsure = (verdicts(report.chapters)[verdict] for verdict in Verdict)
-    theirs = ", ".join(str(paper.count(verdict)) for verdict in Verdict)
+    theirs, not_theirs, open_ = (paper.count(verdict) for verdict in Verdict)
     return (
-        f"Of {len(every)} claims, {held} held, {failed} did not and {unsure} cannot be told, at scale "
-        f"`{report.scale}`, by {report.runs} runs of drkm {report.version}; of the {len(paper)} that the paper makes, "
-        f"{theirs}."
+        f"Of the {len(paper)} claims that the paper makes, {theirs} held, {not_theirs} did not and {open_} cannot be "
+        f"told. With our own, of {len(every)} claims, {held} held, {failed} did not and {unsure} cannot be told. All "
+        f"are judged at scale `{report.scale}`, by {report.runs} runs of drkm {report.version}."
     )
 
 
 def _commands(report: Report) -> Iterator[str]:
     options = report.options or f"--scale {report.scale}"
     yield f"drkm reproduce all {options}"
-    yield f"drkm report {options} -o docs/results.md      # this page; with -o results.html all figures and tables"
+    yield f"drkm report {options} -o docs/results.md      # this page; results.html has figures too"
 
 
 def _made_on(report: Report) -> Iterator[str]:
     if report.environments:
-        yield "Runs were made on:"
+        yield "## Machines"
         yield ""
     for one in report.environments:
         shown = ", ".join(f"{name} {one[name]}" for name in SHOWN if one.get(name) is not None)
@@ -60,10 +62,8 @@ def _made_on(report: Report) -> Iterator[str]:
 
 
 def _in_short(chapters: Sequence[Chapter]) -> Iterator[str]:
-    kept = [sentence for sentence in SENTENCES if sentence.holds(chapters)]
-    yield from (f"- {sentence.written(chapters)}" for sentence in kept)
-    if left := len(SENTENCES) - len(kept):
-        yield f"- Left out, because the verdicts at this scale do not say so: {left} of {len(SENTENCES)} sentences."
+    kept, left_out = in_short(chapters)
+    yield from (f"- {sentence}" for sentence in (*kept, left_out) if sentence)
 
 
 def _chapter(chapter: Chapter) -> Iterator[str]:

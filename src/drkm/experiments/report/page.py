@@ -10,6 +10,7 @@ from drkm.experiments.report.blocks import (
     badge,
     badge_sign,
     claims_block,
+    emphasised,
     figure_block,
     folded,
     paragraphs,
@@ -19,6 +20,7 @@ from drkm.experiments.report.blocks import (
 )
 from drkm.experiments.report.chapters import Chapter, Report, verdicts
 from drkm.experiments.report.provenance import provenance
+from drkm.experiments.report.summary import in_short
 from drkm.experiments.section import Verdict
 from drkm.pages.assets import asset, theme
 from drkm.pages.markup import Markup, element, together
@@ -31,6 +33,10 @@ PAPER = (
     "constraints"
 )
 JOURNAL = "Neural Networks 142 (2021)"
+READING = (
+    "As published is the recipe of the paper; our defaults are those of ConstrDRKM. Numbers after ± are "
+    "standard deviations, those in square brackets 95 % intervals of differences of means."
+)
 #: nothing is fetched or executed: the page is self-contained
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
@@ -46,15 +52,18 @@ def page(report: Report) -> str:
         element("title", f"{_title(report)} ({report.scale})"),
         element("style", Markup(theme() + asset("drkm.experiments.report", "page.css"))),
     )
+    # The summary is about the paper's settings only.
+    kept, left_out_of_it = ([], "") if report.variant else in_short(report.chapters)
     shown = [chapter for chapter in report.chapters if chapter.finished]
     left_out = [chapter for chapter in report.chapters if not chapter.finished]
     body = element(
         "body",
         element("a", "Skip to the experiments", href="#experiments", class_="skip"),
-        _contents(shown, left_out),
+        _contents(shown, left_out, summarised=bool(kept)),
         element(
             "div",
             _header(report, shown),
+            _in_short(kept, left_out_of_it) if kept else None,
             element("main", (_chapter(chapter) for chapter in shown), _not_run(left_out), id="experiments"),
             provenance(report),
             class_="pages",
@@ -106,9 +115,23 @@ def _of_unfinished(shown: list[Chapter]) -> str | None:
     return f" {count} of these are in {counted(len(unfinished), 'experiment')} of which runs are missing."
 
 
-def _contents(shown: list[Chapter], left_out: list[Chapter]) -> Markup:
+def _in_short(kept: list[str], left_out: str) -> Markup:
+    items = [element("li", emphasised(sentence)) for sentence in kept]
+    return element(
+        "section",
+        element("h2", "In short", id="in-short-title"),
+        element("p", READING),
+        element("ul", items),
+        element("p", left_out) if left_out else None,
+        id="in-short",
+        aria_labelledby="in-short-title",
+    )
+
+
+def _contents(shown: list[Chapter], left_out: list[Chapter], *, summarised: bool) -> Markup:
     """Return the navigation: a fixed column beside the chapters, or a fixed row above them."""
-    links = [_contents_link(chapter) for chapter in shown]
+    links = [element("a", "In short", href="#in-short")] if summarised else []
+    links += [_contents_link(chapter) for chapter in shown]
     if left_out:
         links.append(element("a", f"Not run: {len(left_out)}", href="#not-run"))
     links.append(element("a", "Runs and machines", href="#provenance"))

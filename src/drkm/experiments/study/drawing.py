@@ -41,7 +41,8 @@ def box_panels(panels: Mapping[str, Cell], xlabel: str = "", *, columns: int = 2
             # A single panel has many boxes, so it is as wide as two.
             lines,
             wide,
-            figsize=(4.6 * max(2, wide), 2.5 * lines + 0.6),
+            # Tilted labels are long.
+            figsize=(4.6 * max(2, wide), (3.4 if tilt else 2.5) * lines + 0.6),
             layout="constrained",
             squeeze=False,
         )
@@ -74,7 +75,9 @@ def _draw_boxes(axes: Any, series: Sequence[Series], metric: str) -> None:
             chance = values_of(rows, f"{metric}_chance")
             if chance:
                 axes.plot([x - width / 2, x + width / 2], [np.mean(chance)] * 2, color="black", linewidth=1.2, ls=":")
-        axes.plot([], [], "s", color=one.colour, label=one.name)
+        # A label that is the name of its series says all that a legend would.
+        if list(one.runs) != [one.name]:
+            axes.plot([], [], "s", color=one.colour, label=one.name)
     axes.plot([], [], color="black", linewidth=1.2, ls=":", label=CHANCE)
     axes.set_xticks(range(len(labels)), [str(label) for label in labels])
     axes.set_xlim(-0.6, len(labels) - 0.4)

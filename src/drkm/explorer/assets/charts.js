@@ -65,21 +65,21 @@ function spectrum(layer, index) {
   const shares = layer.eigenvalues.map((value) => (layer.trace > 0 ? value / layer.trace : 0));
   const together = shares.reduce((sum, share) => sum + share, 0);
   const title = `Layer ${index + 1}: spectrum`;
-  const drawn = frame(title, shares.map((share) => `${number(100 * share)} %`).join(", "));
+  const drawn = frame(title, shares.map(percent).join(", "));
   const highest = Math.max(1e-12, ...shares);
   const slot = (width - left - right) / shares.length;
   const colour = record.palette[index % record.palette.length];
   shares.forEach((share, i) => {
     const tall = Math.max(1, (Math.max(0, share) / highest) * (height - top - bottom));
     const bar = draw("rect", { x: left + slot * (i + 0.15), y: height - bottom - tall, width: slot * 0.7, height: tall, rx: 1.5, fill: colour });
-    bar.append(draw("title", {}, `code ${i}: ${number(layer.eigenvalues[i])}, ${number(100 * share)} % of the trace`));
+    bar.append(draw("title", {}, `code ${i}: ${number(layer.eigenvalues[i])}, ${percent(share)} of the trace`));
     drawn.append(bar);
     if (shares.length <= 20 || i % 5 === 0) drawn.append(label(String(i), left + slot * (i + 0.5), height - bottom + 15));
   });
-  drawn.append(label(`${Number((100 * highest).toPrecision(3))} %`, left - 5, top + 8, "end"), label("0", left - 5, height - bottom, "end"));
+  drawn.append(label(percent(highest), left - 5, top + 8, "end"), label("0", left - 5, height - bottom, "end"));
   drawn.append(label("code", (left + width - right) / 2, height - 2));
   const samples = `effective sample size ${Math.round(layer.samples)} of ${record.model.samples}`;
-  return chartFigure(drawn, title, `${layer.kernel}; together ${number(100 * together)} % of the trace; ${samples}`);
+  return chartFigure(drawn, title, `${layer.kernel}; together ${percent(together)} of the trace; ${samples}`);
 }
 
 // Stationarity on a scale of powers of ten, with the tolerance.
@@ -104,5 +104,6 @@ function convergence({ history, tol, outcome }) {
   drawn.append(draw("path", { d: path, class: "curve", stroke: record.palette[0] }));
   drawn.append(label(String(points[0][0]), left, height - bottom + 15), label(String(last), width - right - 4, height - bottom + 15));
   drawn.append(label("iteration", (left + width - right) / 2, height - 2));
-  return chartFigure(drawn, "Convergence: stationarity", outcome);
+  // A minus sign, unlike a hyphen, does not end a line.
+  return chartFigure(drawn, "Convergence: stationarity", outcome.replaceAll(/e-(?=\d)/g, "e−"));
 }

@@ -42,6 +42,11 @@ function signed(value) {
   return value > 0 && text !== "0.00" ? `+${text}` : text;
 }
 
+// Text whose parts between backticks are code.
+const withCode = (text) => text.split("`").map((part, i) => (i % 2 ? make("code", {}, part) : part));
+
+const percent = (share) => `${Number((100 * share).toPrecision(3))} %`;
+
 const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
 function csvField(value) {

@@ -41,8 +41,8 @@ function heading(row) {
 
 function body(details) {
   if (!details) {
-    const told = "This page has no room for every sample. It is on the map, and drkm explore --live shows it whole.";
-    return [make("p", { className: "note" }, told)];
+    const told = "This page has no room for every sample. It is on the map, and `drkm explore --live` shows it whole.";
+    return [make("p", { className: "note" }, ...withCode(told))];
   }
   return isImage ? [pictures(details)] : tableOf(details);
 }

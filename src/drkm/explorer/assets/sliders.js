@@ -4,6 +4,8 @@
 const THUMB = 58;
 // Standard deviations below which a column counts as unmoved.
 const NOTHING = 0.05;
+// Grey levels, of 255, up to which a pixel counts as unchanged.
+const UNSEEN = 12;
 
 // A row of the sliders: its input, and how its strip is drawn.
 function sliderRow(code, onInput, onSettled) {
@@ -57,6 +59,13 @@ function drawStrip(canvas, strips, code, current) {
   context.strokeStyle = cssColour(hexColour(record.palette[4]));
   context.lineWidth = line;
   context.strokeRect(Math.round(current) * cell + line / 2, line / 2, width - line, height - line);
+}
+
+// Whether any pixel changes visibly from one end of a strip to the other.
+function isSeen(strips, code) {
+  const { steps } = record.traverse;
+  const at = (step, pixel) => strips[(code * steps + step) * sampleSize + pixel];
+  return Array.from({ length: sampleSize }, (_, pixel) => at(steps - 1, pixel) - at(0, pixel)).some((move) => Math.abs(move) > UNSEEN);
 }
 
 // The columns of a table that a code moves most, from one end of its strip to the other.

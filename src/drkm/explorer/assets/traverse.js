@@ -8,12 +8,12 @@ function startTraverse() {
   select.addEventListener("change", () => begin(data.bases[Number(select.value)]));
   byId("back").addEventListener("click", () => begin(traverse.base));
   traverse.gain = isImage ? brightening() : 1;
-  byId("traverse-note").textContent = traverseNote();
+  byId("traverse-note").replaceChildren(...withCode(traverseNote()));
   let layer = -1;
   data.names.forEach((name, code) => {
     const row = sliderRow(code, moveCode, settle);
     const own = Number(name.slice(6, name.indexOf(",")));
-    if (own !== layer) byId("sliders").append(make("h3", {}, `Layer ${own}`));
+    if (own !== layer) byId("sliders").append(make("h3", {}, `Layer ${own}`), ...layerNote(own));
     layer = own;
     traverse.rows.push(row);
     byId("sliders").append(row.node);
@@ -25,11 +25,18 @@ function startTraverse() {
   begin(data.bases[0]);
 }
 
+// Deep layers of little weight do not show in images: their reader need not look for a change.
+function layerNote(layer) {
+  const codes = [...data.names.keys()].filter((code) => data.names[code].startsWith(`layer ${layer},`));
+  const told = "None of these codes changes the image visibly.";
+  return isImage && !codes.some((code) => isSeen(data.bases[0].strips, code)) ? [make("p", { className: "note" }, told)] : [];
+}
+
 function traverseNote() {
   const told = data.live
     ? "Each slider moves one code; the model decodes what all of them say."
     : "Each slider moves one code of the sample and leaves the others as they are. "
-      + "To move several at once, and from any sample: drkm explore --live.";
+      + "To move several at once, and from any sample: `drkm explore --live`.";
   if (!isImage) return `${told} Beside each slider: the columns that it moves most, in standard deviations, from end to end.`;
   return traverse.gain > 1.05 ? `${told} Images are brightened ${number(Math.round(10 * traverse.gain) / 10)} times.` : told;
 }
