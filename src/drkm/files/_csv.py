@@ -139,12 +139,21 @@ def _delimiter(stream: TextIO) -> str:
     best, delimiter = (False, 0.0, 0), ","
     for candidate in ",;\t":
         stream.seek(0)
-        first, *others = [*islice(filter(None, csv.reader(stream, delimiter=candidate)), 2)] or [[]]
+        first, *others = _first_lines(stream, candidate) or [[]]
         last = others[0] if others else first
         numbers = sum(_is_number(entry) or _has_decimal_comma(entry) for entry in last)
         found = (len(first) == len(last) > 1, numbers / max(1, len(last)), len(first))
         best, delimiter = max((best, delimiter), (found, candidate), key=operator.itemgetter(0))
     return delimiter
+
+
+def _first_lines(stream: TextIO, delimiter: str) -> list[list[str]]:
+    """Return the first two lines that are not empty, or none if this delimiter leaves an entry longer than allowed."""
+    try:
+        return [*islice(filter(None, csv.reader(stream, delimiter=delimiter)), 2)]
+    except csv.Error:
+        # Without its delimiter, a line of tens of thousands of numbers is one entry.
+        return []
 
 
 def _with_decimal_points(lines: list[list[str]]) -> list[list[str]]:
