@@ -2,6 +2,7 @@
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import to_rgba
 from sklearn.datasets import load_wine
@@ -283,6 +284,18 @@ def test_a_traversal_of_a_table_is_columns_by_values(wine):
     np.testing.assert_allclose(heat_map(axis), (moved - wine.traverse(1, 1, [own[base]])).T, atol=1e-7)
     assert texts(axis.get_yticklabels()) == WINE.feature_names
     assert axis.get_title().startswith("layer1_1\neffect ")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_model_of_a_data_frame_is_drawn_with_the_names_of_its_columns():
+    # The second name is that of a method of tensors.
+    frame = pd.DataFrame(StandardScaler().fit_transform(load_wine().data[:, :4]), columns=["ash", "cpu", "hue", "acid"])
+    model = ConstrDRKM(8, sigma2=0.5).fit(frame)
+    for rows in (None, frame):
+        figures = [plotting.plot_reconstructions(model, rows), plotting.plot_traversal(model, rows, most=1)]
+        for figure in figures:
+            assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(frame)
+        plotting.plot_codes(model, rows)
 
 
 def test_wide_tables_show_the_columns_that_change_most(digits):

@@ -15,7 +15,9 @@ MOST_SAMPLES = 2000
 
 def numbers(values: Any) -> np.ndarray:
     """Return an array, frame or tensor as float64."""
-    return np.asarray(values.cpu() if hasattr(values, "cpu") else values, dtype=np.float64)
+    # A data frame may have a column of this name.
+    on_cpu = getattr(values, "cpu", None)
+    return np.asarray(on_cpu() if callable(on_cpu) else values, dtype=np.float64)
 
 
 def samples_of(model: Any, X: Any) -> Any:
@@ -28,7 +30,9 @@ def samples_of(model: Any, X: Any) -> Any:
     kept = model.fitted_.X if hasattr(model, "fitted_") else None
     if kept is None or isinstance(kept, AbsentRows):
         raise ValueError("X: the model has not kept its samples, pass samples to draw")
-    return numbers(kept[:MOST_SAMPLES])
+    from drkm.inputs import named
+
+    return named(model, numbers(kept[:MOST_SAMPLES]))
 
 
 def codes_of(model: Any, X: Any) -> np.ndarray:
