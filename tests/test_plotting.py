@@ -4,12 +4,14 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from matplotlib.colors import to_rgba
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import StandardScaler
 
 from drkm import ConstrDRKM, KernelPCA, plotting
+from drkm.datasets import make_square
 from drkm.plotting import pyplot
 from few_digits import NEW, X
 
@@ -296,6 +298,18 @@ def test_a_model_of_a_data_frame_is_drawn_with_the_names_of_its_columns():
         for figure in figures:
             assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(frame)
         plotting.plot_codes(model, rows)
+
+
+@pytest.mark.parametrize("convert", [torch.tensor, pd.DataFrame])
+def test_points_may_be_what_denoise_returns(convert):
+    noisy, clean = make_square(20, noise=0.1, random_state=0)
+    before, after = plotting.plot_cleaning(convert(noisy), convert(clean)).axes
+    np.testing.assert_array_equal(before.collections[0].get_offsets(), noisy)
+    np.testing.assert_array_equal(after.collections[0].get_offsets(), clean)
+    _, axes = pyplot().subplots()
+    plotting.scatter_before_after(axes, convert(noisy), convert(noisy), clean=convert(clean))
+    for drawn, points in zip(axes.collections, (noisy, clean, noisy), strict=True):
+        np.testing.assert_array_equal(drawn.get_offsets(), points)
 
 
 def test_wide_tables_show_the_columns_that_change_most(digits):
