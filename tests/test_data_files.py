@@ -197,6 +197,12 @@ def test_a_first_line_that_may_be_a_sample_is_asked_about(tmp_path):
     assert table.columns == ("1.5", "-2")
 
 
+def test_a_pipe_is_refused_before_it_is_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.csv")
+    with pytest.raises(ValueError, match=r"^data: .*x\.csv is not a regular file, save what it holds to one$"):
+        read_table(tmp_path / "x.csv")
+
+
 def test_parquet_is_read_through_pandas(tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"who": ["u", "v"], "a": VALUES[:, 0], "b": VALUES[:, 1]})
