@@ -300,7 +300,7 @@ def test_a_model_of_a_data_frame_is_drawn_with_the_names_of_its_columns():
         plotting.plot_codes(model, rows)
 
 
-@pytest.mark.parametrize("convert", [torch.tensor, pd.DataFrame])
+@pytest.mark.parametrize("convert", [torch.tensor, lambda X: torch.tensor(X, requires_grad=True), pd.DataFrame])
 def test_points_may_be_what_denoise_returns(convert):
     noisy, clean = make_square(20, noise=0.1, random_state=0)
     before, after = plotting.plot_cleaning(convert(noisy), convert(clean)).axes
@@ -354,6 +354,20 @@ def test_a_model_without_its_samples_asks_for_some(tmp_path):
     with pytest.raises(ValueError, match="X: the model has not kept its samples"):
         plotting.plot_reconstructions(model)
     assert plotting.plot_reconstructions(model, NEW, shape=(8, 8)).axes[0].has_data()
+
+
+@pytest.mark.parametrize(
+    ("draw", "sentence"),
+    [
+        (lambda model: plotting.plot_traversal(model, steps=0), "steps: expected an integer of at least 1, got 0"),
+        (lambda model: plotting.plot_traversal(model, most=0), "most: expected an integer of at least 1, got 0"),
+        (lambda model: plotting.plot_traversal(model, span=np.nan), "span: expected a finite number, got nan"),
+        (lambda model: plotting.plot_reconstructions(model, most=0), "most: expected an integer of at least 1, got 0"),
+    ],
+)
+def test_nothing_to_draw_is_refused(digits, draw, sentence):
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        draw(digits)
 
 
 def test_images_of_another_size_are_refused(digits):

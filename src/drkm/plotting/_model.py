@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from drkm.validation import checks
 from drkm.wording import unnamed
 
 #: maximum number of training samples that a figure reads
@@ -15,9 +16,7 @@ MOST_SAMPLES = 2000
 
 def numbers(values: Any) -> np.ndarray:
     """Return an array, frame or tensor as float64."""
-    # A data frame may have a column of this name.
-    on_cpu = getattr(values, "cpu", None)
-    return np.asarray(on_cpu() if callable(on_cpu) else values, dtype=np.float64)
+    return np.asarray(values.detach().cpu() if checks.is_tensor(values) else values, dtype=np.float64)
 
 
 def samples_of(model: Any, X: Any) -> Any:
