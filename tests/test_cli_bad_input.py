@@ -72,6 +72,7 @@ UNUSABLE = {
     "ragged.csv": (b"a,b\n1,2\n3\n", "has 1 entry in row 2 and 2 in the first line"),
     "above.csv": (b"# made in 2024\na,b\n1,2\n3,4\n", "leave out what is above the names of the columns"),
     "spaces.csv": (b"a b\n1 2\n3 4\n", "has spaces between numbers: write commas, semicolons or tabs"),
+    "bars.csv": (b"a|b\n1|2\n3|4\n", "has vertical bars between numbers: write commas, semicolons or tabs"),
     "word.csv": (b"a,b\n1,2\n3,x\n4,5\n", "no number in row 2 of column 'b': 'x'"),
     "gap.csv": (b"a,b\n1,2\n,3\n", "has an empty entry in row 2 of column 'a'"),
     "text.csv": (b"a,kind,place\n1,x,u\n3,y,v\n", "has text in columns kind, place (row 1: 'x'): leave them out with"),

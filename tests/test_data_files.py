@@ -1,5 +1,6 @@
 """Data files of every dialect are read as they were written."""
 
+import csv
 import os
 import sys
 import tracemalloc
@@ -59,6 +60,25 @@ def test_dialects_of_csv(text, columns, names, tmp_path):
     np.testing.assert_array_equal(table.values, VALUES)
     assert table.columns == columns
     assert table.names == names
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("named", [False, True])
+def test_lines_may_be_longer_than_an_entry_may_be(delimiter, named, tmp_path):
+    values = np.random.default_rng(0).standard_normal((3, 20_000))
+    names = tuple(f"gene{index}" for index in range(values.shape[1])) if named else None
+    header = delimiter.join(names or ())
+    np.savetxt(tmp_path / "wide.csv", values, delimiter=delimiter, header=header, comments="", fmt="%.17g")
+    assert (tmp_path / "wide.csv").stat().st_size > 3 * csv.field_size_limit()
+    table = read_table(tmp_path / "wide.csv")
+    np.testing.assert_array_equal(table.values, values)
+    assert table.columns == names
+
+
+def test_an_entry_that_is_too_long_is_refused_whatever_separates_the_others(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3," + "x" * (csv.field_size_limit() + 1) + "\n")
+    with pytest.raises(ValueError, match=r"x\.csv cannot be read as a table: field larger than field limit"):
+        read_table(tmp_path / "x.csv")
 
 
 def test_texts_with_underscores_are_no_numbers(tmp_path):
@@ -175,6 +195,12 @@ def test_a_first_line_that_may_be_a_sample_is_asked_about(tmp_path):
     table = read_table(tmp_path / "x.csv", columns=Columns("u", header=True))
     np.testing.assert_array_equal(table.values, VALUES[1:])
     assert table.columns == ("1.5", "-2")
+
+
+def test_a_pipe_is_refused_before_it_is_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.csv")
+    with pytest.raises(ValueError, match=r"^data: .*x\.csv is not a regular file, save what it holds to one$"):
+        read_table(tmp_path / "x.csv")
 
 
 def test_parquet_is_read_through_pandas(tmp_path, monkeypatch):

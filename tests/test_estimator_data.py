@@ -285,6 +285,14 @@ def test_codes_are_drawn_where_there_are_some_and_not_between():
     assert set(distances.argmin(axis=1)) == {0, 1}
 
 
+def test_the_first_codes_that_are_drawn_are_like_the_others():
+    rng = np.random.RandomState(0)
+    groups = np.where(rng.rand(300, 1) < 0.5, -1.0, 1.0) * [1.0, 0.5] + 0.05 * rng.randn(300, 2)
+    right = CodeDensity(torch.tensor(groups)).draw(400, rng).numpy()[:, 0] > 0
+    # Five standard deviations of the difference of two shares.
+    assert abs(right[:200].mean() - right[200:].mean()) < 0.25
+
+
 def test_samples_are_reproducible_and_near_the_data(model):
     drawn = model.sample(8, random_state=0)
     assert drawn.shape == (8, 64)

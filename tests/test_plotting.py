@@ -2,13 +2,16 @@
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from matplotlib.colors import to_rgba
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import StandardScaler
 
 from drkm import ConstrDRKM, KernelPCA, plotting
+from drkm.datasets import make_square
 from drkm.plotting import pyplot
 from few_digits import NEW, X
 
@@ -285,6 +288,30 @@ def test_a_traversal_of_a_table_is_columns_by_values(wine):
     assert axis.get_title().startswith("layer1_1\neffect ")
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_model_of_a_data_frame_is_drawn_with_the_names_of_its_columns():
+    # The second name is that of a method of tensors.
+    frame = pd.DataFrame(StandardScaler().fit_transform(load_wine().data[:, :4]), columns=["ash", "cpu", "hue", "acid"])
+    model = ConstrDRKM(8, sigma2=0.5).fit(frame)
+    for rows in (None, frame):
+        figures = [plotting.plot_reconstructions(model, rows), plotting.plot_traversal(model, rows, most=1)]
+        for figure in figures:
+            assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(frame)
+        plotting.plot_codes(model, rows)
+
+
+@pytest.mark.parametrize("convert", [torch.tensor, lambda X: torch.tensor(X, requires_grad=True), pd.DataFrame])
+def test_points_may_be_what_denoise_returns(convert):
+    noisy, clean = make_square(20, noise=0.1, random_state=0)
+    before, after = plotting.plot_cleaning(convert(noisy), convert(clean)).axes
+    np.testing.assert_array_equal(before.collections[0].get_offsets(), noisy)
+    np.testing.assert_array_equal(after.collections[0].get_offsets(), clean)
+    _, axes = pyplot().subplots()
+    plotting.scatter_before_after(axes, convert(noisy), convert(noisy), clean=convert(clean))
+    for drawn, points in zip(axes.collections, (noisy, clean, noisy), strict=True):
+        np.testing.assert_array_equal(drawn.get_offsets(), points)
+
+
 def test_wide_tables_show_the_columns_that_change_most(digits):
     axis = plotting.plot_traversal(digits, components=[(1, 0)]).axes[0]
     names = texts(axis.get_yticklabels())
@@ -327,6 +354,20 @@ def test_a_model_without_its_samples_asks_for_some(tmp_path):
     with pytest.raises(ValueError, match="X: the model has not kept its samples"):
         plotting.plot_reconstructions(model)
     assert plotting.plot_reconstructions(model, NEW, shape=(8, 8)).axes[0].has_data()
+
+
+@pytest.mark.parametrize(
+    ("draw", "sentence"),
+    [
+        (lambda model: plotting.plot_traversal(model, steps=0), "steps: expected an integer of at least 1, got 0"),
+        (lambda model: plotting.plot_traversal(model, most=0), "most: expected an integer of at least 1, got 0"),
+        (lambda model: plotting.plot_traversal(model, span=np.nan), "span: expected a finite number, got nan"),
+        (lambda model: plotting.plot_reconstructions(model, most=0), "most: expected an integer of at least 1, got 0"),
+    ],
+)
+def test_nothing_to_draw_is_refused(digits, draw, sentence):
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        draw(digits)
 
 
 def test_images_of_another_size_are_refused(digits):

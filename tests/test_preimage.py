@@ -387,6 +387,17 @@ def test_feature_maps_and_cosine_have_gradients():
         assert result.residual.max() < 1e-8
 
 
+@pytest.mark.parametrize("kernel", [FeatureMap(torch.nn.Linear(2, 5).double()), Cosine()], ids=ids)
+def test_gradients_are_found_in_the_inference_mode_of_the_caller(kernel):
+    components, new, coordinates = make(kernel)
+    expected = preimage(components, coordinates.detach(), method="gradient", start=new).points
+    with torch.inference_mode():
+        # All tensors are made in this mode, of which none can take part in autograd.
+        components, new, coordinates = make(kernel)
+        found = preimage(components, coordinates, method="gradient", start=new).points
+    np.testing.assert_array_equal(found.numpy(), expected.numpy())
+
+
 def test_float32_converges_to_its_own_precision():
     X = points().float()
     kernel = RBF(0.5)

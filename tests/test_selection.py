@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from drkm.datasets import make_half_circle, make_square
 from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM, NoiseWarning
-from drkm.kernels import RBF, FeatureMap
+from drkm.kernels import RBF, FeatureMap, Laplacian, Matern
 from drkm.selection import Selection, denoising_losses, perturbations, select
 from drkm.selection.noise import _median_of_noise, estimate_noise, estimated_level
 
@@ -274,6 +274,26 @@ def test_a_grid_may_name_parameters_of_kernels():
     found = select(X, {"kernel__sigma2": [1e-3, 0.5]}, noise=0.1, estimator=base)
     assert found.best_estimator.kernels_ == (RBF(found.best_params["kernel__sigma2"]),)
     assert "table" not in repr(found)
+
+
+def test_kernels_given_by_name_keep_their_kind_where_the_grid_has_bandwidths():
+    X, _ = make_half_circle(60, 0.1, random_state=2)
+    grid = {"sigma2": [(1.0, 0.2)]}
+    for kernel, expected in (
+        (("laplacian", "matern"), (Laplacian(1.0), Matern(sigma2=0.2))),
+        ((Laplacian(3.0), "matern"), (RBF(1.0), Matern(sigma2=0.2))),
+        ((Laplacian(3.0), Matern()), (RBF(1.0), RBF(0.2))),
+    ):
+        found = select(X, grid, noise=0.1, estimator=ConstrDRKM((3, 2), kernel=kernel, tol=1e-3))
+        assert found.best_estimator.kernels_ == expected
+    with pytest.raises(ValueError, match="sigma2: the kernel linear has no bandwidth"):
+        select(X, grid, noise=0.1, estimator=ConstrDRKM((3, 2), kernel=("linear", "rbf")))
+
+
+def test_columns_of_validation_points_in_another_order_are_refused():
+    frame = pd.DataFrame(make_half_circle(60, 0.1, random_state=2)[0], columns=["x", "y"])
+    with pytest.raises(ValueError, match=r"^validation: expected the columns of X in their order, x, y, got y, x$"):
+        select(frame, {"n_components": [4]}, noise=0.1, validation=frame[["y", "x"]])
 
 
 def test_bad_input_gets_one_clear_sentence():

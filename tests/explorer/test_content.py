@@ -10,7 +10,9 @@ import zlib
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 from drkm import ConstrDRKM
 from drkm.explorer import Subject, page, record
@@ -165,6 +167,24 @@ def test_training_data_that_are_given_again_are_known_as_such(images):
     other = np.array(images.training)
     other[3, 20] += 0.5
     assert not Subject(images.model, other, images.preparation).is_training
+
+
+@pytest.mark.parametrize("convert", [np.array, torch.tensor, pd.DataFrame, np.ndarray.tolist])
+def test_samples_may_be_of_any_kind_that_models_take(convert):
+    expected = new_digits()
+    found = Subject(expected.model, convert(expected.rows), expected.preparation, expected.title)
+    assert record(found) == record(expected)
+
+
+@pytest.mark.filterwarnings("error")
+def test_features_have_the_names_of_the_frame_that_the_model_was_fitted_to():
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((30, 3)), columns=["load", "cpu", "detach"])
+    model = ConstrDRKM((2, 1)).fit(frame)
+    for rows in (None, frame, frame[:9]):
+        assert record(Subject(model, rows))["sample"]["columns"] == ["load", "cpu", "detach"]
+    assert Subject(model, columns=["a", "b", "c"]).features == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
+        Subject(model, frame[["cpu", "load", "detach"]])
 
 
 def test_work_and_room_are_bounded(table, monkeypatch):

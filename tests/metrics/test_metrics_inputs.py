@@ -211,3 +211,19 @@ def test_the_import_is_light():
         env={"PYTHONPATH": ":".join(sys.path), "PATH": ""},
     )
     assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["sap", "dci", "explicitness"])
+def test_test_rows_whose_columns_are_in_another_order_are_refused(name):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    codes = pd.DataFrame(rng.standard_normal((60, 2)), columns=["a", "b"])
+    factors = pd.DataFrame(rng.integers(3, size=(60, 2)), columns=["shape", "size"])
+    metric = getattr(metrics, name)
+    with pytest.raises(
+        ValueError, match=r"^test_codes: expected the columns of codes .*, \['a', 'b'\], got \['b', 'a'\]$"
+    ):
+        metric(codes, factors, codes[["b", "a"]], factors)
+    with pytest.raises(ValueError, match=r"^test_factors: expected the columns of factors in their order"):
+        metric(codes, factors, codes, factors[["size", "shape"]])
+    assert float(metric(codes, factors, codes.to_numpy(), factors)) == float(metric(codes, factors, codes, factors))

@@ -21,6 +21,8 @@ NARROW_TILE, WIDE_TILE, BLAS_TILE, GPU_TILE = (128, 512), (256, 4096), (1024, 40
 #: with more features per thread than this, nearly all of the time is spent in products, and the threads of the BLAS do
 #: them; our own threads would share the cores with those that still spin after an earlier product
 FEATURES_PER_THREAD = 128
+#: cost of a kernel value in multiply-adds, besides the product of its points
+PER_VALUE = 64
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,16 @@ def origin_of(kernel: Any, X: Any) -> Any | None:
     return None if 2 * len(X) * mean.dot(mean) <= entries.dot(entries) else mean
 
 
+def is_quick(points: int, given: int, features: int) -> bool:
+    """Whether one thread computes the codes of so many points before a second one wakes up."""
+    return points * given * (features + PER_VALUE) < threads.FEW_PRODUCTS
+
+
 def add_product(exponents: Exponents, x: Any, A: Any, out: Any) -> None:
     """Add k(x, y)A to `out` for the points y of the exponents, with one tile of kernel values per thread."""
-    n, count, on_gpu = len(exponents.right.points), threads.count(), getattr(x, "is_cuda", False)
+    n, on_gpu = len(exponents.right.points), getattr(x, "is_cuda", False)
+    several = not is_quick(len(x), n, x.shape[1])
+    count = threads.count() if several else 1
     by_blas = exponents.wide and x.shape[1] > FEATURES_PER_THREAD * count
     height, width = GPU_TILE if on_gpu else BLAS_TILE if by_blas else WIDE_TILE if exponents.wide else NARROW_TILE
 
@@ -104,5 +113,5 @@ def add_product(exponents: Exponents, x: Any, A: Any, out: Any) -> None:
             values = into_values(exponents.kernel, exponents.write(left, columns, tile))
             own += blas.matmul(values, A[columns], product)
 
-    with threads.workers(x, count == 1 or not by_blas) as share_out:
+    with threads.workers(x, count == 1 or not by_blas, several=several) as share_out:
         share_out(add_all, slices(len(x), height))

@@ -49,7 +49,7 @@ class Content:
             # A model that was fitted to tensors has its codes on its device.
             codes = torch.as_tensor(model.codes_).double().cpu().numpy()
             return codes, np.zeros(len(samples), dtype=bool)
-        found = model.encode(samples, ambiguity=False)
+        found = model.encode(self.subject.for_model(samples), ambiguity=False)
         return np.asarray(found.codes), np.asarray(found.strange)
 
     def record(self) -> dict[str, Any]:
@@ -99,6 +99,6 @@ class Content:
             return None
         rows = evenly_spaced(len(subject.training), TRAINING_BYTES // subject.sample_bytes)
         chosen = subject.training[rows]
-        codes = np.asarray(subject.model.transform(chosen))
+        codes = np.asarray(subject.model.transform(subject.for_model(chosen)))
         shown = packed(rounded_pixels(subject.pictures(chosen))) if subject.is_image else floats(subject.values(chosen))
         return {"rows": packed(rows.astype(np.uint32)), "codes": floats(codes), "original": shown}

@@ -94,7 +94,7 @@ def anomalies(subject: Subject, details: Details) -> np.ndarray:
 
 def reconstructed(subject: Subject, rows: np.ndarray) -> np.ndarray:
     """Reconstruct samples from all components of the model."""
-    return np.asarray(subject.model.reconstruct(subject.samples[rows]).points)
+    return np.asarray(subject.model.reconstruct(subject.for_model(subject.samples[rows])).points)
 
 
 def pixels_of(subject: Subject, samples: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from drkm.estimator import ConstrDRKM
 from drkm.files.rows import AbsentRows, in_memory
+from drkm.inputs import named, read
 from drkm.inputs.preparation import Preparation
 from drkm.wording import unnamed
 
@@ -25,14 +26,14 @@ class Subject:
     Attributes
     ----------
     model : ConstrDRKM
-    rows : array of shape (m, d), optional
+    rows : array, frame or tensor of shape (m, d), optional
         Prepared samples; by default those that the model was trained on.
     preparation : Preparation
         Converts samples to the units of their file, and has the shape of images.
     title : str
         Name of the page.
     columns : sequence of str, optional
-        Names of the features.
+        Names of the features; by default those of the data frame that the model was fitted to.
     names : sequence of str, optional
         Names of the samples.
     labels : mapping from name to one entry per sample
@@ -40,7 +41,7 @@ class Subject:
     """
 
     model: ConstrDRKM
-    rows: np.ndarray | None = None
+    rows: Any = None
     preparation: Preparation = field(default_factory=Preparation)
     title: str = "A model"
     columns: Sequence[str] | None = None
@@ -50,6 +51,9 @@ class Subject:
     def __post_init__(self) -> None:
         if self.model.kernels_[0].is_given:
             raise ValueError("model: a model of a precomputed kernel has no samples to show")
+        if self.rows is not None and not isinstance(self.rows, np.ndarray):
+            rows = in_memory(read(self.model, self.rows, reset=False))
+            object.__setattr__(self, "rows", rows.double().numpy(force=True))
         if self.rows is None and self.training is None:
             raise ValueError("data: the model was saved without its samples, give data to show")
         for name, entries in (("names", self.names), *self.labels.items()):
@@ -93,7 +97,12 @@ class Subject:
     @cached_property
     def features(self) -> list[str]:
         """Names of the features."""
-        return list(map(str, self.columns or unnamed(self.model.n_features_in_)))
+        known = getattr(self.model, "feature_names_in_", unnamed(self.model.n_features_in_))
+        return list(map(str, known if self.columns is None else self.columns))
+
+    def for_model(self, samples: np.ndarray) -> Any:
+        """Return samples for methods of the model."""
+        return named(self.model, samples)
 
     def values(self, samples: np.ndarray) -> np.ndarray:
         """Return samples in the units of their file."""

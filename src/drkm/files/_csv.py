@@ -88,7 +88,7 @@ def read_entries(file: Path, columns: Columns) -> tuple[bool, list[str], list[li
 
 
 def _check_entries(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Refuse rows that are longer or shorter than the first line, and numbers that nothing separates but spaces."""
+    """Refuse rows that are longer or shorter than the first line, and numbers that only spaces or bars separate."""
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
             entries = "entry" if len(row) == 1 else "entries"
@@ -96,9 +96,10 @@ def _check_entries(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None
                 f"has {len(row)} {entries} in row {number} and {len(header)} in the first line: give every row "
                 "one entry per column, and leave out what is above the names of the columns"
             )
-    parts = rows[0][0].split()
-    if len(header) == 1 and len(parts) > 1 and all(map(_is_number, parts)):
-        raise Refused("has spaces between numbers: write commas, semicolons or tabs")
+    for sign, called in ((None, "spaces"), ("|", "vertical bars")):
+        parts = rows[0][0].split(sign)
+        if len(header) == 1 and len(parts) > 1 and all(map(_is_number, parts)):
+            raise Refused(f"has {called} between numbers: write commas, semicolons or tabs")
 
 
 def _is_unique_text(rows: Sequence[Sequence[str]], index: int) -> bool:
@@ -139,12 +140,21 @@ def _delimiter(stream: TextIO) -> str:
     best, delimiter = (False, 0.0, 0), ","
     for candidate in ",;\t":
         stream.seek(0)
-        first, *others = [*islice(filter(None, csv.reader(stream, delimiter=candidate)), 2)] or [[]]
+        first, *others = _first_lines(stream, candidate) or [[]]
         last = others[0] if others else first
         numbers = sum(_is_number(entry) or _has_decimal_comma(entry) for entry in last)
         found = (len(first) == len(last) > 1, numbers / max(1, len(last)), len(first))
         best, delimiter = max((best, delimiter), (found, candidate), key=operator.itemgetter(0))
     return delimiter
+
+
+def _first_lines(stream: TextIO, delimiter: str) -> list[list[str]]:
+    """Return the first two lines that are not empty, or none if this delimiter leaves an entry longer than allowed."""
+    try:
+        return [*islice(filter(None, csv.reader(stream, delimiter=delimiter)), 2)]
+    except csv.Error:
+        # Without its delimiter, a line of tens of thousands of numbers is one entry.
+        return []
 
 
 def _with_decimal_points(lines: list[list[str]]) -> list[list[str]]:

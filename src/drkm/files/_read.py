@@ -62,6 +62,9 @@ def check_source(path: str | PathLike[str], name: str = "data", *, pictures: boo
         raise ValueError(f"{name}: {file} should end in {either(SUFFIXES)}{more}")
     if not file.exists():
         raise ValueError(f"{name}: there is no file {file}")
+    if not (file.is_file() or file.is_dir()):
+        # What a pipe holds can be read only once, and its size is not known before.
+        raise ValueError(f"{name}: {file} is not a regular file, save what it holds to one")
     return file
 
 

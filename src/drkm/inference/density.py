@@ -37,4 +37,6 @@ class CodeDensity:
         """Return the codes of n new points."""
         # A copy, because threads that share a model would draw with each other's random states.
         mixture = copy(self.mixture).set_params(random_state=random_state)
-        return copied(mixture.sample(n)[0] * self.scale).to(self.like)
+        # Drawn codes are in the order of the mixture's components: in random order, the first are like the others.
+        drawn = random_state.permutation(mixture.sample(n)[0])
+        return copied(drawn * self.scale).to(self.like)

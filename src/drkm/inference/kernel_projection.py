@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm.arrays.exponents import Exponents, add_product
+from drkm.arrays.exponents import Exponents, add_product, is_quick
 from drkm.kernels.base import KINDS
 from drkm.machine.layout import slices
-from drkm.machine.threads import FEW_PRODUCTS, one_thread
+from drkm.machine.threads import one_thread
 from drkm.serving import Projection
 from drkm.serving.formulas import FORMULAS
 
@@ -23,8 +23,6 @@ from drkm.serving.formulas import FORMULAS
 ENTRIES = 1 << 24
 #: new points whose features are computed at once, at least: fewer would make thin products
 LEAST_ROWS = 1024
-#: cost of a kernel value in multiply-adds, besides the product of its points
-PER_VALUE = 64
 #: numbers that one thread reads before a second one wakes up
 FEW_NUMBERS = 1 << 23
 
@@ -56,7 +54,7 @@ class KernelProjection:
             parts = [self.kernel(new[i : i + step], self.points) for i in range(0, new.shape[0], step)]
             products = [np.asarray(part, dtype=self.weights.numpy().dtype) @ self.weights.numpy() for part in parts]
             return torch.from_numpy(np.concatenate(products)) - self.shift
-        with torch.no_grad(), one_thread(self._is_quick(new)):
+        with torch.no_grad(), one_thread(is_quick(len(new), len(self.weights), new.shape[1])):
             if self.kernel.is_explicit:
                 codes = self.weights.new_empty(len(new), self.weights.shape[1])
                 for rows in slices(len(new), self._block_rows(new)):
@@ -71,9 +69,6 @@ class KernelProjection:
         rows = max((block.stop - block.start for block in self.kernel.blocks(new)), default=0)
         # Whole multiples begin at aligned addresses, on which last bits depend.
         return max(1, rows // LEAST_ROWS) * LEAST_ROWS
-
-    def _is_quick(self, new: Tensor) -> bool:
-        return len(new) * len(self.weights) * (new.shape[1] + PER_VALUE) < FEW_PRODUCTS
 
     @cached_property
     def _exponents(self) -> Exponents:

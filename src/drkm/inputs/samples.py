@@ -163,6 +163,12 @@ def write(tensor: Tensor, like: Any, columns: Any = None, *, same_rows: bool = T
     return array
 
 
+def named(model: Any, samples: np.ndarray) -> Any:
+    """Return samples as a data frame if the model was fitted to one: without their names it warns of them."""
+    frame = empty_frame() if hasattr(model, "feature_names_in_") else None
+    return samples if frame is None else type(frame)(samples, columns=model.feature_names_in_)
+
+
 def empty_frame() -> Any:
     """Return an empty pandas data frame, or None if pandas is not installed."""
     try:

@@ -80,18 +80,18 @@ def one_thread_of_blas(when: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def workers(like: Any, when: bool = True) -> Iterator[ShareOut]:
+def workers(like: Any, when: bool = True, *, several: bool = True) -> Iterator[ShareOut]:
     """Yield a function that applies work on an array or tensor `like` this to each of some parts, in `count` threads.
 
-    Inside the block torch and the BLAS of numpy have one thread each. The workers synchronise once, when all parts are
-    done, whereas the threads of single operations synchronise after each of them, and on a busy machine every
-    synchronisation waits for the slowest. If `when` is false, parts are done one after the other and the BLAS keeps its
-    threads. A GPU needs no threads.
+    Without `several` it is one. Inside the block torch and the BLAS of numpy have one thread each. The workers
+    synchronise once, when all parts are done, whereas the threads of single operations synchronise after each of them,
+    and on a busy machine every synchronisation waits for the slowest. If `when` is false, parts are done one after the
+    other and the BLAS keeps its threads. A GPU needs no threads.
     """
     if getattr(like, "is_cuda", False):
         yield one_after_the_other
         return
-    most = count() if when else 1
+    most = count() if when and several else 1
     with one_thread(), one_thread_of_blas(when), ThreadPoolExecutor(most) if most > 1 else nullcontext() as pool:
         yield one_after_the_other if pool is None else partial(_in_pool, pool)
 

@@ -253,6 +253,8 @@ def split(
     tuple
         Train codes, train factors, test codes, test factors.
     """
+    _check_columns(codes, test_codes, "codes")
+    _check_columns(factors, test_factors, "factors")
     codes = check_codes(codes, at_least=at_least)
     given = check_factors(factors, codes.shape[0])
     if (test_codes is None) != (test_factors is None):
@@ -280,6 +282,13 @@ def split(
     if other.count != given.count:
         raise ValueError(f"test_factors: as many columns as factors are needed, {given.count}, got {other.count}")
     return codes, given, test_codes, other
+
+
+def _check_columns(train: Any, test: Any, name: str) -> None:
+    """Refuse data frames of training and test rows with other columns: columns are compared by their places."""
+    known, got = (list(map(str, getattr(part, "columns", ()))) for part in (train, test))
+    if known and got and known != got:
+        raise ValueError(f"test_{name}: expected the columns of {name} in their order, {known}, got {got}")
 
 
 def match_labels(train: Factors, test: Factors, j: int) -> np.ndarray:

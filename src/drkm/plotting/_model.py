@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from drkm.validation import checks
 from drkm.wording import unnamed
 
 #: maximum number of training samples that a figure reads
@@ -15,7 +16,7 @@ MOST_SAMPLES = 2000
 
 def numbers(values: Any) -> np.ndarray:
     """Return an array, frame or tensor as float64."""
-    return np.asarray(values.cpu() if hasattr(values, "cpu") else values, dtype=np.float64)
+    return np.asarray(values.detach().cpu() if checks.is_tensor(values) else values, dtype=np.float64)
 
 
 def samples_of(model: Any, X: Any) -> Any:
@@ -28,7 +29,9 @@ def samples_of(model: Any, X: Any) -> Any:
     kept = model.fitted_.X if hasattr(model, "fitted_") else None
     if kept is None or isinstance(kept, AbsentRows):
         raise ValueError("X: the model has not kept its samples, pass samples to draw")
-    return numbers(kept[:MOST_SAMPLES])
+    from drkm.inputs import named
+
+    return named(model, numbers(kept[:MOST_SAMPLES]))
 
 
 def codes_of(model: Any, X: Any) -> np.ndarray:

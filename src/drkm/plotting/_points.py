@@ -6,25 +6,25 @@ from typing import Any
 
 import numpy as np
 
+from drkm.plotting._model import numbers
 from drkm.plotting._style import BLUE, GREY, VERMILION, bare, canvas, style
 
 
-def scatter_before_after(
-    axes: Any, noisy: np.ndarray, denoised: np.ndarray, title: str = "", clean: np.ndarray | None = None
-) -> None:
+def scatter_before_after(axes: Any, noisy: Any, denoised: Any, title: str = "", clean: Any = None) -> None:
     """Draw noisy points small and grey, denoised ones larger and blue, and the true curve as small dots."""
-    axes.scatter(*noisy.T, s=2, color=GREY, linewidths=0, label="noisy", rasterized=True)
+    axes.scatter(*numbers(noisy).T, s=2, color=GREY, linewidths=0, label="noisy", rasterized=True)
     if clean is not None:
-        axes.scatter(*clean.T, s=0.5, color=VERMILION, linewidths=0, rasterized=True)
+        axes.scatter(*numbers(clean).T, s=0.5, color=VERMILION, linewidths=0, rasterized=True)
         axes.plot([], [], color=VERMILION, linewidth=1, label="true curve")
-    axes.scatter(*denoised.T, s=5, color=BLUE, linewidths=0, label="denoised", rasterized=True)
+    axes.scatter(*numbers(denoised).T, s=5, color=BLUE, linewidths=0, label="denoised", rasterized=True)
     axes.set_aspect("equal")
     bare(axes)
     axes.set_title(title)
 
 
-def plot_cleaning(before: np.ndarray, after: np.ndarray, axes: Any = None) -> Any:
+def plot_cleaning(before: Any, after: Any, axes: Any = None) -> Any:
     """Draw samples before and after denoising, in the plane in which the denoised ones vary most."""
+    before, after = numbers(before), numbers(after)
     mean = np.zeros(2) if after.shape[1] == 2 else after.mean(axis=0)
     plane = np.eye(2) if after.shape[1] == 2 else np.linalg.svd(after - mean, full_matrices=False)[2][:2].T
     points = [(part - mean) @ plane for part in (before, after)]

@@ -10,6 +10,7 @@ import numpy as np
 from drkm.plotting._grid import cells_for_images, largest_change, unit_range
 from drkm.plotting._model import feature_names_of, image_shape, numbers, reconstructed, samples_of, spread_of
 from drkm.plotting._style import canvas, style, two_digits
+from drkm.validation import checks
 
 #: red is more, blue is less; readable with the common colour vision deficiencies
 DIFFERENCES = "RdBu_r"
@@ -56,6 +57,7 @@ def plot_reconstructions(
     -------
     matplotlib.figure.Figure
     """
+    checks.integer("most", most, 1)
     given = samples_of(model, X)
     samples, found = numbers(given), reconstructed(model, given)
     # Columns of a table may have different units, pixels share one.

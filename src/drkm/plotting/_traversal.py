@@ -21,6 +21,7 @@ from drkm.plotting._model import (
 )
 from drkm.plotting._reconstructions import difference_map, draw_differences, largest_columns
 from drkm.plotting._style import canvas, style, two_digits
+from drkm.validation import checks
 from drkm.wording import from_mean
 
 
@@ -92,6 +93,9 @@ def plot_traversal(
     -------
     matplotlib.figure.Figure
     """
+    checks.integer("steps", steps, 1)
+    checks.integer("most", most, 1)
+    checks.real("span", span)
     columns = columns_of(model, components)
     spread = None if shape is not None else spread_of(numbers(samples_of(model, X)))
     found = traversal_of(model, codes_of(model, X), columns, base, (span, steps), spread, most)

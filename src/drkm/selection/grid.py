@@ -70,8 +70,10 @@ def configured(base: ConstrDRKM, fixed: Mapping[str, Any]) -> ConstrDRKM:
     model = clone(base)
     params = dict(fixed)
     if "sigma2" in params and not isinstance(model.kernel, str):
-        # Kernel objects have bandwidths of their own, which the grid replaces.
-        params["kernel"] = "rbf"
+        # Kernel objects have bandwidths of their own, which the grid replaces; kernels given by name keep theirs.
+        given = model.kernel if isinstance(model.kernel, list | tuple) else ()
+        named = any(isinstance(one, str) for one in given)
+        params["kernel"] = tuple(one if isinstance(one, str) else "rbf" for one in given) if named else "rbf"
     return model.set_params(**params)
 
 

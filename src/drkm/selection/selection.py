@@ -15,6 +15,7 @@ from sklearn.exceptions import FitFailedWarning
 from torch import Tensor
 
 from drkm.estimator import ConstrDRKM
+from drkm.files import listed
 from drkm.inputs import is_frame
 from drkm.selection import candidates
 from drkm.selection.automatic import choose_model
@@ -66,9 +67,9 @@ def select(
         Noisy samples.
     grid : dict of lists, or a sequence of such dicts, optional
         Parameters of `ConstrDRKM`, including nested ones, and the values to combine; "sigma2" replaces kernel objects
-        of the estimator by RBF kernels. Two more keys: "keep", the number of leading components of each layer that the
-        reconstruction uses, an int for all or one per layer; and "components", as in `denoise`. Candidates that differ
-        only in these two share one fit.
+        of the estimator by RBF kernels, and leaves names of kernels as they are. Two more keys: "keep", the number of
+        leading components of each layer that the reconstruction uses, an int for all or one per layer; and
+        "components", as in `denoise`. Candidates that differ only in these two share one fit.
     for_ : {"these", "new"}
         Without a grid: whether to denoise the samples themselves, or new samples like them.
     estimator : ConstrDRKM, optional
@@ -127,6 +128,7 @@ def select(
     if validation is None:
         train, held = _split_off(samples, holdout, rng)
     else:
+        _check_columns(X, validation)
         train, held = samples, _points_like(samples, validation)
     # A checkpoint belongs to one fit.
     base = ConstrDRKM(tol=1e-3, max_iter=200) if estimator is None else clone(estimator).set_params(checkpoint=None)
@@ -147,6 +149,13 @@ def select(
     model = candidates.fitted(estimator if estimator is not None else ConstrDRKM(), fixed, given)
     kept = kept_components(variant, model.layer_slices_)
     return Selection(rows, best, model, kept, sigma, criterion, spectra_of(model))
+
+
+def _check_columns(X: Any, validation: Any) -> None:
+    """Refuse a frame whose columns are not those of X: they are compared by their places."""
+    if is_frame(X) and is_frame(validation) and list(X.columns) != list(validation.columns):
+        expected, got = listed(X.columns), listed(validation.columns)
+        raise ValueError(f"validation: expected the columns of X in their order, {expected}, got {got}")
 
 
 def _points_like(samples: np.ndarray, validation: Any) -> np.ndarray:

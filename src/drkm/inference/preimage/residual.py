@@ -194,7 +194,8 @@ def _right_factor(kernel: Pairwise, X: Tensor) -> Tensor:
 
 
 def _explicit_target(components: Components, kernel: Explicit) -> Evaluation:
-    with torch.enable_grad():
+    # A caller's inference mode would leave every map without gradients.
+    with torch.inference_mode(False), torch.enable_grad():
         probe = kernel.features(components.X[:1].clone().requires_grad_())
     if not probe.requires_grad:
         raise TypeError(
