@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from drkm.arrays.lapack import tridiagonal_eigenpairs
+from drkm.machine import blas
 
 Product = Callable[[np.ndarray], np.ndarray]
 Pairs = tuple[np.ndarray, np.ndarray]
@@ -98,16 +99,16 @@ def _is_above(bound: float, product: Product, n: int, dtype: np.dtype, steps: in
     """
     before = np.zeros(n, dtype=dtype)
     vector = product(np.random.RandomState(n).uniform(-1, 1, n).astype(dtype))
-    diagonal, beside = [], [float(np.linalg.norm(vector))]
+    diagonal, beside = [], [blas.length(vector)]
     for step in range(steps):
         if beside[-1] == 0:
             return False
         vector = vector / beside[-1]
         image = product(vector)
-        diagonal.append(float(vector.dot(image)))
+        diagonal.append(blas.inner(vector, image))
         image -= diagonal[-1] * vector + (beside[-1] * before if step else 0)
         before, vector = vector, image
-        beside.append(float(np.linalg.norm(image)))
+        beside.append(blas.length(image))
         if step + 1 < FEW_STEPS:
             continue
         values, vectors = tridiagonal_eigenpairs(np.array(diagonal), np.array(beside[1:-1]))

@@ -129,7 +129,7 @@ def _centered_energy(energy: float, means: np.ndarray) -> float:
     if not n * n * float(info.tiny) / float(info.eps) < energy < math.inf:
         return math.inf
     total = n * float(m.mean())
-    return energy - 2 * n * float(m @ m) + total * total + ENERGY_ROUNDING * float(info.eps) * energy
+    return energy - 2 * n * blas.inner(m, m) + total * total + ENERGY_ROUNDING * float(info.eps) * energy
 
 
 def _randomized(K: np.ndarray, count: int, options: EigenOptions) -> Pairs:

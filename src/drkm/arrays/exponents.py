@@ -10,7 +10,7 @@ from typing import Any
 
 from drkm.arrays.forms import into_values
 from drkm.machine import blas, pages, threads
-from drkm.machine.elementwise import mean_of, scaled_sum_, squared_lengths
+from drkm.machine.elementwise import mean_of, rows_in_place, scaled_sum_, squared_lengths, sum_of_squares
 from drkm.machine.layout import slices
 
 #: up to this many features, points are augmented so that their exponents are a single product
@@ -87,8 +87,8 @@ def origin_of(kernel: Any, X: Any) -> Any | None:
     """
     if not kernel.is_isotropic:
         return None
-    mean, entries = mean_of(X), X.reshape(-1)
-    return None if 2 * len(X) * mean.dot(mean) <= entries.dot(entries) else mean
+    mean = mean_of(X)
+    return None if 2 * len(X) * sum_of_squares(mean) <= sum_of_squares(X.reshape(-1)) else mean
 
 
 def is_quick(points: int, given: int, features: int) -> bool:
@@ -104,6 +104,7 @@ def add_product(exponents: Exponents, x: Any, A: Any, out: Any) -> None:
     by_blas = exponents.wide and x.shape[1] > FEATURES_PER_THREAD * count
     height, width = GPU_TILE if on_gpu else BLAS_TILE if by_blas else WIDE_TILE if exponents.wide else NARROW_TILE
 
+    @rows_in_place()
     def add_all(rows: slice) -> None:
         left, own = exponents.side(x[rows]), out[rows]
         room = pages.empty_like(len(own) * min(width, n), x)

@@ -41,7 +41,7 @@ def leading(
     start = product(_random_numbers(options.random_state).uniform(-1, 1, n).astype(dtype))
     unit = _unit(start)
     start, floor = start * unit, floor * unit
-    if not np.linalg.norm(start) > NOTHING * floor:
+    if not blas.length(start) > NOTHING * floor:
         # For constant samples, or tiny ones whose squares vanish, every vector is an eigenvector, and ARPACK fails.
         return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
     scaled = _scaled(product, unit)
@@ -51,7 +51,7 @@ def leading(
             break
         rest = without(scaled, found[1])
         again = rest(start[::-1].copy())
-        if not np.linalg.norm(again) > NOTHING * floor:
+        if not blas.length(again) > NOTHING * floor:
             # What the search took for a missed eigenvalue was rounding.
             break
         more, at_most = _from_start(rest, again, count, options)

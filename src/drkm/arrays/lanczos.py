@@ -79,7 +79,7 @@ def leading_by_lanczos(
     basis = np.empty((min(most, look + LONGEST_WAIT) + 1, n), dtype=dtype)
     diagonal, beside = np.empty(most), np.empty(most)
     rounding, largest, seen = float(np.finfo(dtype).eps), 0.0, []
-    basis[0] = start / np.linalg.norm(start)
+    basis[0] = start / blas.length(start)
     for step in range(most):
         image = product(basis[step])
         diagonal[step] = own = blas.inner(basis[step], image)

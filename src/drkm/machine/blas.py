@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,11 @@ def inner(a: np.ndarray, b: np.ndarray) -> float:
     product took 2 ms, and a product with the matrix half as long again.
     """
     return float(a.dot(b) if len(a) <= ONE_THREAD else _routine("dot", a.dtype)(a, b))
+
+
+def length(a: np.ndarray) -> float:
+    """Return the length of a vector, beside products with a symmetric matrix."""
+    return math.sqrt(inner(a, a))
 
 
 def remove_rows_(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
