@@ -113,6 +113,16 @@ def test_codes_of_few_points_are_the_same_for_arrays_frames_and_tensors(kernel, 
         assert_same([model.transform(given)], [expected], name)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "cosine"])
+def test_a_fit_of_kernel_pca_by_numpy_is_the_same_wherever_samples_begin(kernel):
+    options = {"n_components": 4, "kernel": kernel, "gamma": 0.02, "random_state": 0}
+    expected = KernelPCA(**options).fit(X)
+    codes = expected.transform(NEW)
+    for name, samples in layouts(X):
+        found = KernelPCA(**options).fit(samples)
+        assert_same([found.eigenvectors_, found.transform(NEW)], [expected.eigenvectors_, codes], name)
+
+
 CALLS: dict[str, Callable[[ConstrDRKM, object], object]] = {
     "transform": lambda model, given: model.transform(given),
     "denoise": lambda model, given: model.denoise(given),

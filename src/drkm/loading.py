@@ -29,8 +29,8 @@ def load(
     """Load what `save` wrote: a `ConstrDRKM`, a `KernelPCA` or, from `to_numpy()`, a `drkm.serving.Projection`.
 
     Projections are loaded with numpy alone; a process that uses no other model starts without torch and scikit-learn.
-    A `KernelPCA` of an array, with "rbf", "linear", "cosine" or "poly" and no approximation, is loaded without torch,
-    which is imported when more is needed than `transform` of a few points.
+    A `KernelPCA` of an array, with "rbf", "linear", "cosine" or "poly" and no approximation, is loaded and transforms
+    points without torch.
 
     A model that `drkm fit` trained on scaled data expects data that are scaled in the same way. `load` warns of such a
     model; `drkm.loading.load_prepared` returns it together with the preparation to apply to data.
