@@ -96,13 +96,15 @@ def test_a_fit_holds_no_more_than_it_is_charged_for_and_not_much_less(n, d, opti
         (2500, 10, {"kernel": "poly"}),
         (2500, 800, {"kernel": "linear"}),
         (1500, 2000, {"kernel": "cosine", "n_components": 5}),
+        (20_000, 10, {"kernel": "linear"}),
+        (20_000, 10, {"kernel": "linear", "n_components": 30}),
     ],
     ids=str,
 )
 def test_a_fit_with_numpy_alone_holds_no_more_than_its_bound(n, d, options):
     peak, charged, imported = measured(n, d, 0, options)
     assert not imported
-    assert peak <= charged
+    assert peak <= charged < 5 * peak
 
 
 def measured(n, d, by_torch, options):

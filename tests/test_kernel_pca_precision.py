@@ -206,3 +206,20 @@ def test_samples_that_are_all_zero_have_no_features_and_no_components(landmarks)
 def test_equal_samples_have_no_component_whatever_gamma():
     for gamma in (1e-320, 1e308):
         assert not KernelPCA(2, kernel="rbf", gamma=gamma).fit(np.zeros((5, 2))).eigenvalues_.any()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [0.1, 3.3, 12.7])
+@pytest.mark.parametrize("n", [100, 400])
+@pytest.mark.parametrize("parameters", [{"kernel": "poly"}, {"kernel": "rbf"}], ids=str)
+def test_all_components_of_equal_samples_are_none(parameters, n, value, kind):
+    model = KernelPCA(**parameters).fit(np.full((n, 3), value, dtype=kind))
+    assert model.eigenvalues_.shape == (0,)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_the_dense_solver_finds_no_more_components_than_the_rank(seed):
+    X = np.random.RandomState(seed).randn(1000, 5) * 0.3 + 10
+    model = KernelPCA(200, kernel="poly", degree=2, eigen_solver="dense").fit(X)
+    # Monomials of degrees 1 and 2 in five variables.
+    assert (model.eigenvalues_ > 0).sum() == 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from drkm import KernelPCA, load
 from drkm.arrays import forms
 from drkm.kernel_pca import by_numpy
 from drkm.kernels import KINDS
-from drkm.machine import devices, elementwise
+from drkm.machine import devices, elementwise, threads
 from drkm.serving import Projection
 
 KERNELS = {
@@ -144,17 +145,13 @@ def test_features_of_arrays_are_those_of_the_kernel_in_memory_of_their_own(name)
 
 
 def test_exponentials_of_many_numbers_are_those_of_torch_where_numpy_is_slow(monkeypatch):
-    numbers = -np.random.RandomState(0).rand(37, 53)
-    used = []
+    numbers, of_torch = -np.random.RandomState(0).rand(37, 53), []
     for has_faster, among in ((False, elementwise.MANY), (True, elementwise.MANY - 1), (True, elementwise.MANY)):
         monkeypatch.setattr(elementwise, "_torch_has_faster_exp", lambda has_faster=has_faster: has_faster)
-        monkeypatch.setattr(
-            np, "exp", lambda x, out, exp=np.exp, mark=(has_faster, among): used.append(mark) or exp(x, out)
-        )
-        found = elementwise.exp_(numbers.copy(), among)
-        monkeypatch.undo()
-        np.testing.assert_allclose(found, np.exp(numbers), rtol=1e-15)
-    assert used == [(False, elementwise.MANY), (True, elementwise.MANY - 1)]
+        form = forms.named("RBF", {"sigma2": 1.0}, among)
+        of_torch.append(form.by_torch)
+        np.testing.assert_allclose(form.values(numbers.copy()), np.exp(numbers), rtol=1e-15)
+    assert of_torch == [False, False, True]
 
 
 def test_changes_of_the_callers_samples_do_not_change_the_model():
@@ -165,6 +162,67 @@ def test_changes_of_the_callers_samples_do_not_change_the_model():
         points = X[:5].copy()
         X[...] = 0
         np.testing.assert_array_equal(model.transform(points), before)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_points_beyond_the_range_are_refused_by_any_number_of_threads(kernel, count, monkeypatch):
+    model = KernelPCA(2, kernel=kernel, gamma=50.0).fit(samples(600, 3))
+    points = samples(4000, 3)
+    points[17] = 1e308
+    monkeypatch.setattr(threads, "count", lambda: count)
+    with pytest.raises(ValueError, match=r"^X: the kernel returns NaN or inf for 1 of these points"):
+        model.transform(points)
+
+
+def test_a_thread_has_its_own_count_while_another_one_limits_the_blas():
+    before, inside, release = threads.count(), threading.Event(), threading.Event()
+    without_torch = threads._imported_torch
+
+    def hold():
+        with threads.one_thread_of_blas():
+            inside.set()
+            release.wait()
+
+    other = threading.Thread(target=hold)
+    other.start()
+    try:
+        inside.wait()
+        threads._imported_torch = lambda: None
+        seen = threads.count()
+        with threads.one_thread_of_blas():
+            assert threads.count() == 1
+    finally:
+        threads._imported_torch = without_torch
+        release.set()
+        other.join()
+    assert seen == max(library.get_num_threads() for library in threads._blas_libraries())
+    assert threads.count() == before
+
+
+@pytest.mark.parametrize("given", [lambda X: X[:, ::-1], lambda X: X[:1, ::-1], lambda X: X[::-1, :1]], ids=str)
+def test_samples_that_are_not_copied_reach_torch_in_any_layout(given):
+    X = given(samples(40, 3))
+    X.flags.writeable = False
+    model = KernelPCA(1, kernel="rbf", copy_X=False, preimage="fixed-point").fit(X)
+    np.testing.assert_array_equal(model.X_fit_, X)
+    assert model.to_torch()(torch.from_numpy(X.copy())).shape == (len(X), 1)
+
+
+def test_a_search_that_a_kernel_does_not_support_is_refused_at_fit():
+    with pytest.raises(TypeError, match=r'^preimage: "fixed-point" needs a kernel of distances'):
+        KernelPCA(2, kernel="linear", preimage="fixed-point").fit(samples(20, 3))
+
+
+def test_codes_in_any_tensor_of_real_numbers_have_points_by_regression():
+    X = samples(60, 4)
+    model = KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(X)
+    codes = torch.from_numpy(model.transform(X[:5])).bfloat16()
+    expected = model.inverse_transform(codes.double().numpy())
+    np.testing.assert_array_equal(model.inverse_transform(codes).numpy(), expected)
+    for odd, words in ((codes.to_sparse(), "a sparse one"), (codes.to(torch.complex64), "a complex one")):
+        with pytest.raises(TypeError, match=f"^X: expected a dense real tensor, got {words}"):
+            model.inverse_transform(odd)
 
 
 def test_a_pickle_holds_the_samples_once(tmp_path):

@@ -1,1 +1,1 @@
-"""Kernel PCA of arrays on a CPU, with numpy and scipy alone: a process that needs no more does not import torch."""
+"""Kernel PCA of arrays on a CPU, without torch, whose import can take longer than a fit."""

@@ -11,7 +11,7 @@ from drkm.arrays import eigenpairs, half
 from drkm.arrays.deflation import Pairs
 from drkm.arrays.eigen_options import EigenOptions
 from drkm.arrays.eigenpairs import Spectrum
-from drkm.arrays.means import remove_mean_, rounding_of_mean
+from drkm.arrays.means import column_means, remove_mean_, rounding_of_mean
 from drkm.machine import blas, pages
 from drkm.machine.layout import slices
 from drkm.machine.threads import FEW_PRODUCTS, SMALL, one_thread_of_blas
@@ -33,10 +33,6 @@ class Components(NamedTuple):
     vectors: np.ndarray
     weights: np.ndarray
     shift: np.ndarray
-
-    def to(self, dtype: str) -> Components:
-        """Return them in another precision."""
-        return Components(*(part.astype(dtype) for part in self))
 
 
 def of_points(kernel: Any, X: np.ndarray, count: int, options: EigenOptions, *, keep_zeros: bool) -> Components:
@@ -105,7 +101,8 @@ def of_features(
 
 def of_matrix(K: np.ndarray, count: int, options: EigenOptions, *, keep_zeros: bool) -> Components:
     """Return the components of a kernel matrix, which is overwritten; it need not be symmetric to be centred."""
-    symmetric, means, row_means = _is_symmetric(K), K.mean(axis=0), K.mean(axis=1)
+    symmetric, row_means = _is_symmetric(K), K.mean(axis=1)
+    means = row_means if symmetric else column_means(K)
     K -= means
     K -= row_means[:, None]
     K += means.mean()

@@ -23,6 +23,9 @@ BESIDE_FIRST = 1 / 8
 ENERGY_ROUNDING = 1e3
 #: vectors that Lanczos or ARPACK hold, per eigenpair and besides; random projections per eigenpair, with more of them
 KRYLOV_VECTORS, RANDOM_VECTORS, RANDOM_MORE = (7, 60), 9, 10
+#: copies of n×D features and D×D matrices that a singular value decomposition holds, and n×k blocks where some
+#: components have no features
+FEATURE_COPIES, SQUARES, ZERO_BLOCKS = 4, 5, 5
 #: eigenvalues below minus these (relative to the largest one, and absolute) are an error; positive ones below the last,
 #: again relative, are rounding
 NEGATIVE_SHARE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 5e-3}
@@ -54,6 +57,16 @@ def numbers_of_iterations(n: int, count: int, solver: str) -> int:
     return n * (per * count + more if solver == "krylov" else RANDOM_VECTORS * (count + RANDOM_MORE))
 
 
+def numbers_of_features(n: int, features: int, count: int, options: EigenOptions) -> int:
+    """Return how many numbers `of_features` holds besides centred features."""
+    least = min(n, features)
+    some = min(count, least)
+    zeros = ZERO_BLOCKS * n * count if some < count else 0
+    if options.solver_for(least, some) == "krylov":
+        return numbers_of_iterations(n, some, "krylov") + zeros
+    return FEATURE_COPIES * n * features + SQUARES * least**2 + zeros
+
+
 def of_half(half: Half, count: int, options: EigenOptions, means: np.ndarray | None = None) -> Pairs:
     """Return the leading eigenpairs of CKC, C = I - 11ᵀ/n; K may be overwritten.
 
@@ -72,7 +85,8 @@ def of_half(half: Half, count: int, options: EigenOptions, means: np.ndarray | N
         values, vectors = krylov.leading(product, n, count, options, kind, **known)
     else:
         K = half.whole()
-        row_means = K.mean(axis=0)
+        # Along rows numpy adds in pairs, to fewer roundings than the floor below.
+        row_means = K.mean(axis=1)
         K -= row_means
         K -= row_means[:, None]
         K += row_means.mean()

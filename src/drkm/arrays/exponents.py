@@ -10,14 +10,14 @@ from typing import Any
 
 from drkm.arrays.forms import into_values
 from drkm.machine import blas, pages, threads
-from drkm.machine.elementwise import mean_of, rows_in_place, scaled_sum_, squared_lengths, sum_of_squares
+from drkm.machine.elementwise import mean_of, scaled_sum_, squared_lengths, sum_of_squares, tiles_in_place
 from drkm.machine.layout import slices
 
 #: up to this many features, points are augmented so that their exponents are a single product
 NARROW = 64
 #: rows and columns of a tile of kernel values with new points: for few features; for many, whose products gain from
-#: larger tiles; for the threads of the BLAS; and on a GPU
-NARROW_TILE, WIDE_TILE, BLAS_TILE, GPU_TILE = (128, 512), (256, 4096), (1024, 4096), (1 << 14, 1 << 14)
+#: larger tiles; and on a GPU. They do not depend on the number of threads, because last bits depend on them.
+NARROW_TILE, WIDE_TILE, GPU_TILE = (128, 512), (256, 4096), (1 << 14, 1 << 14)
 #: with more features per thread than this, nearly all of the time is spent in products, and the threads of the BLAS do
 #: them; our own threads would share the cores with those that still spin after an earlier product
 FEATURES_PER_THREAD = 128
@@ -102,9 +102,9 @@ def add_product(exponents: Exponents, x: Any, A: Any, out: Any) -> None:
     several = not is_quick(len(x), n, x.shape[1])
     count = threads.count() if several else 1
     by_blas = exponents.wide and x.shape[1] > FEATURES_PER_THREAD * count
-    height, width = GPU_TILE if on_gpu else BLAS_TILE if by_blas else WIDE_TILE if exponents.wide else NARROW_TILE
+    height, width = GPU_TILE if on_gpu else WIDE_TILE if exponents.wide else NARROW_TILE
 
-    @rows_in_place()
+    @tiles_in_place()
     def add_all(rows: slice) -> None:
         left, own = exponents.side(x[rows]), out[rows]
         room = pages.empty_like(len(own) * min(width, n), x)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from drkm.machine.elementwise import at_most_zero_, exp_
+from drkm.machine.elementwise import at_most_zero_, exp_, torch_pays
 
 #: classes of kernels with a form
 PAIRWISE = ("RBF", "Polynomial")
@@ -29,14 +29,14 @@ class Gaussian:
     ----------
     sigma2 : float
         σ².
-    among : int
-        Number of all values of which tiles are formed.
+    by_torch : bool
+        Whether torch computes the exponentials, which is worth its import if there are many and numpy's are slow.
     """
 
     is_isotropic: ClassVar[bool] = True
 
     sigma2: float
-    among: int = 0
+    by_torch: bool = False
 
     @property
     def pull_scale(self) -> float:
@@ -57,7 +57,7 @@ class Gaussian:
     def values(self, exponents: np.ndarray) -> np.ndarray:
         """Replace exponents by kernel values."""
         # Rounding can make the exponent of a point with itself positive, and for a distant point very large.
-        return exp_(at_most_zero_(exponents), self.among)
+        return exp_(at_most_zero_(exponents), by_torch=self.by_torch)
 
     def diagonal(self, points: np.ndarray) -> np.ndarray:
         """Return k(x, x) of each row."""
@@ -132,9 +132,12 @@ class OfTorch:
 
 
 def named(name: str, parameters: Mapping[str, Any], among: int = 0) -> Gaussian | Power | None:
-    """Return the form of the kernel whose class has this name, or None if numpy alone does not compute its tiles."""
+    """Return the form of the kernel whose class has this name, or None if numpy does not compute its tiles.
+
+    `among` is the number of all values of which tiles are formed.
+    """
     if name == "RBF":
-        return Gaussian(float(parameters["sigma2"]), among)
+        return Gaussian(float(parameters["sigma2"]), torch_pays(among))
     if name == "Polynomial":
         return Power(int(parameters["degree"]), float(parameters["gamma"]), float(parameters["offset"]))
     return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from drkm.arrays.exponents import NARROW, Exponents, origin_of
 from drkm.machine import blas, pages
-from drkm.machine.elementwise import rows_in_place, scaled_sum_
+from drkm.machine.elementwise import scaled_sum_, tiles_in_place
 from drkm.machine.layout import slices
 from drkm.machine.threads import workers
 
@@ -70,7 +70,7 @@ def of_points(kernel: Any, X: np.ndarray, *, several_threads: bool = True) -> Ha
     is_tile = len(X) <= ONE_TILE
     energies: list[float] = []
 
-    @rows_in_place()
+    @tiles_in_place()
     def form(rows: slice) -> None:
         for columns in slices(len(X), TILE[1], rows.start):
             tile = kernel.values(exponents(rows, columns))

@@ -12,7 +12,7 @@ import numpy as np
 from drkm.arrays import components, forms
 from drkm.arrays.components import Components
 from drkm.arrays.eigen_options import EigenOptions
-from drkm.arrays.eigenpairs import numbers_held
+from drkm.arrays.eigenpairs import numbers_held, numbers_of_features
 from drkm.arrays.forms import WORST_ROUNDING
 from drkm.kernel_pca import ridge
 from drkm.kernel_pca.parameters import SEARCHES, component_count, keeps_zeros, kernel_choice, learns_inverse
@@ -23,8 +23,8 @@ from drkm.serving import Projection
 
 #: how pre-images are found for kernels that numpy computes alone, by the name of their class
 INVERSES = {"RBF": SEARCHES, "Polynomial": SEARCHES[1:], "Linear": SEARCHES[1:], "Cosine": SEARCHES[1:]}
-#: copies of the samples, n×k blocks and D×D matrices that a fit holds, at most; share of the available memory for it
-COPIES, BLOCKS, SQUARES, SHARE = 6, 8, 5, 0.5
+#: copies of the samples and n×k blocks that a fit holds besides, at most; share of the available memory for all of it
+COPIES, BLOCKS, SHARE = 6, 8, 0.5
 
 
 def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], options: EigenOptions) -> Results | None:
@@ -48,7 +48,7 @@ def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], options: EigenOptions) 
     found = _components(samples, *named, count, options, keeps_zeros(chosen))
     # Copied last, into memory that the kernel matrix has left.
     is_own = isinstance(X, np.ndarray) and not np.may_share_memory(samples, X)
-    kept = samples if is_own or not chosen["copy_X"] else pages.copied(samples)
+    kept = samples if is_own or not chosen["copy_X"] else pages.aligned_copy(samples)
     plain = Projection(*named, kept if named[0] in forms.PAIRWISE else None, found.weights, found.shift)
     values, vectors = (np.ascontiguousarray(part) for part in (found.values, found.vectors))
     return Results(kept, values, vectors, plain, "float64")
@@ -78,9 +78,10 @@ def _has_digits(X: np.ndarray, name: str, parameters: Mapping[str, Any]) -> bool
 
 def most_bytes(n: int, d: int, name: str, count: int | None, options: EigenOptions) -> int:
     """Return how much memory a fit takes at most, besides its samples; there is an exact account for torch."""
-    k = min(n, count or n)
-    matrix = n * n if name in forms.PAIRWISE or d >= n else SQUARES * d * d
-    return 8 * (matrix + numbers_held(n, k, options) + COPIES * n * d + BLOCKS * n * k)
+    by_matrix = name in forms.PAIRWISE or d >= n
+    k = min(n, count or (n if by_matrix else d))
+    solving = n * n + numbers_held(n, k, options) if by_matrix else numbers_of_features(n, d, k, options)
+    return 8 * (solving + COPIES * n * d + BLOCKS * n * k)
 
 
 def _components(

@@ -55,9 +55,9 @@ def rebuilt(saved: SavedComponents, choice: KernelChoice) -> Results:
 
 def projection(plain: Projection, given: np.ndarray) -> KernelProjection:
     """Return the codes of new points that numpy computes alone, as a function of tensors, given the samples."""
-    weights, shift = torch.from_numpy(plain.weights), torch.from_numpy(plain.shift)
+    weights, shift, points = (samples.as_tensor(part) for part in (plain.weights, plain.shift, given))
     kernel: Any = KINDS[plain.kernel](**plain.parameters)
-    return KernelProjection(kernel, torch.from_numpy(given).to(weights), weights, shift)
+    return KernelProjection(kernel, points.to(weights), weights, shift)
 
 
 def codes(projection: KernelProjection, points: Any, dtype: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""From codes back to points: what is read and written, and the search for pre-images."""
+"""From codes back to points by a search for pre-images."""
 
 from __future__ import annotations
 

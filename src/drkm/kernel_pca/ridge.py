@@ -52,7 +52,10 @@ def values_on_codes(kernel: Any, Z: Any, centres: Any, precision: str) -> np.nda
 
 def read_codes(X: Any, names: np.ndarray, precision: str) -> np.ndarray:
     """Return codes with these names as an array in this precision."""
-    given = as_array(X) if checks.is_sparse(X) or checks.is_tensor(X) else X
+    if checks.is_tensor(X):
+        given = as_array(checks.dense_real("X", X).detach().double())
+    else:
+        given = as_array(X) if checks.is_sparse(X) else X
     codes = real_numbers("X", given)
     check_codes("X", codes, X, names)
     return codes.astype(precision, copy=False)

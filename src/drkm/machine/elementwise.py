@@ -1,6 +1,7 @@
 """Elementwise operations and sums of rows of arrays and tensors, by numpy or torch, whichever is faster on this CPU.
 
-Arrays are left to numpy, tensors to torch unless numpy is faster. Torch is imported for neither.
+Arrays are left to numpy, tensors to torch unless numpy is faster. Torch is imported only for millions of exponentials
+where numpy has no vector instructions for them.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ _BUFFER = 256
 _ROWS = 1024
 
 
-def exp_(exponents: Numbers, among: int = 0) -> Numbers:
+def exp_(exponents: Numbers, *, by_torch: bool = False) -> Numbers:
     """Replace numbers by their exponentials, without gradients; the number of threads does not change their bits.
 
-    Those of an array may be some `among` many, for which torch is used if it is there and faster.
+    Those of an array are left to torch if the caller found that `torch_pays`.
     """
     if isinstance(exponents, np.ndarray):
-        if among < MANY or not _torch_has_faster_exp():
-            np.exp(exponents, out=exponents)
-        else:
+        if by_torch:
             sys.modules["torch"].from_numpy(exponents).exp_()
+        else:
+            np.exp(exponents, out=exponents)
         return exponents
     array = _array_of(exponents) if _numpy_has("exp", _WIDE) else None
     if array is None:
@@ -60,18 +61,25 @@ def exp_(exponents: Numbers, among: int = 0) -> Numbers:
     return exponents
 
 
-@contextmanager
-def rows_in_place() -> Iterator[None]:
-    """Let numpy compute tiles with short rows where they are, in the calling thread.
+def torch_pays(count: int) -> bool:
+    """Whether so many exponentials of arrays are worth the import of torch, which follows if they are."""
+    return count >= MANY and _torch_has_faster_exp()
 
-    Rows that are not adjacent in memory and fit into its buffer several times are copied into it and back, which takes
-    longer than a sum and a third of the time of an exponential.
+
+@contextmanager
+def tiles_in_place() -> Iterator[None]:
+    """Let numpy compute tiles where they are, in the calling thread, and leave infinite numbers to the caller.
+
+    Short rows that are not adjacent in memory would be copied into its buffer and back, which takes longer than a sum
+    and a third of the time of an exponential.
     """
-    before = np.setbufsize(_BUFFER)
-    try:
-        yield
-    finally:
-        np.setbufsize(before)
+    # Both belong to a thread: those of a pool do not inherit them.
+    with np.errstate(all="ignore"):
+        before = np.setbufsize(_BUFFER)
+        try:
+            yield
+        finally:
+            np.setbufsize(before)
 
 
 def at_most_zero_(numbers: Numbers) -> Numbers:
@@ -79,9 +87,9 @@ def at_most_zero_(numbers: Numbers) -> Numbers:
     array = _summed_by_numpy(numbers)
     if array is None:
         return numbers.clamp_(max=0)
-    # Most tiles have none, and reading takes a third of the time of writing.
-    if array.size and not array.max() <= 0:
-        with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):
+        # Most tiles have none, and reading takes a third of the time of writing.
+        if array.size and not array.max() <= 0:
             np.minimum(array, 0.0, out=array)
     return numbers
 

@@ -33,7 +33,7 @@ def empty(count: int, dtype: Any) -> np.ndarray:
     return array[begin : begin + size].view(dtype)
 
 
-def copied(array: np.ndarray) -> np.ndarray:
+def aligned_copy(array: np.ndarray) -> np.ndarray:
     """Return a copy in rows at an aligned address."""
     out = empty(array.size, array.dtype).reshape(array.shape)
     out[...] = array

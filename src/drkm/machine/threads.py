@@ -35,7 +35,7 @@ def count() -> int:
     torch = _imported_torch()
     if torch is not None:
         return torch.get_num_threads()
-    return max((library.get_num_threads() for library in _blas_libraries()), default=1)
+    return max((count for _, count in _BLAS.counts(_blas_libraries())), default=1)
 
 
 @contextmanager
@@ -215,6 +215,12 @@ class _SharedCount:
         holder = object()
         with _for_a_while(partial(self._add, holder, libraries), partial(self._remove, holder)):
             yield
+
+    def counts(self, libraries: Sequence[Any]) -> _Counts:
+        """Return the counts that the calling thread would have if others held no limit."""
+        with self._lock:
+            is_of_others = self._holders and threading.get_ident() not in self._holders.values()
+            return self._before if is_of_others else _counts(libraries)
 
     def _add(self, holder: object, libraries: Sequence[Any]) -> None:
         with self._lock:

@@ -11,15 +11,13 @@ import torch
 from torch import Tensor
 
 from drkm.arrays.eigen_options import EigenOptions
-from drkm.arrays.eigenpairs import numbers_held, numbers_of_iterations
+from drkm.arrays.eigenpairs import numbers_held, numbers_of_features
 from drkm.gram import Gram, Workload
 from drkm.problem.eigen import LEAST_VALUE, Eigenpairs, leading_eigenpairs, least_residual, workspace_bytes
 from drkm.validation.callers import level_of_caller
 
-#: n×k blocks that are alive when eigenvectors become weights, and more where some have no features
-RESULT_BLOCKS, ZERO_BLOCKS = 5, 5
-#: copies of n×D features that centring and a singular value decomposition hold, and D×D matrices of the latter
-CENTRING_COPIES, FEATURE_COPIES, SQUARES = 1.25, 4, 5
+#: n×k blocks that are alive when eigenvectors become weights, and copies of n×D features that centring holds
+RESULT_BLOCKS, CENTRING_COPIES = 5, 1.25
 #: default residual of our own method, relative to the first eigenvalue
 TOL = 1e-12
 #: residual, relative to the first eigenvalue, that is worth a warning if none was asked for
@@ -58,7 +56,7 @@ def workspace(work: Workload, features: int | None, options: EigenOptions, *, in
     if features is not None and work.device.type == "cpu" and not (in_memory and features >= n):
         # At the end the features are centred in place, and multiplied by the eigenvectors.
         centring = int(CENTRING_COPIES * n * features)
-        solving = n * features + max(centring, _numbers_of_features(n, features, count, options))
+        solving = n * features + max(centring, numbers_of_features(n, features, count, options))
         return work.item * max(solving, centring + results + n * count)
     if not in_memory:
         like = torch.empty(0, dtype=work.dtype, device=work.device)
@@ -67,13 +65,3 @@ def workspace(work: Workload, features: int | None, options: EigenOptions, *, in
     # The results take the place of the matrix, which the strategy counts unless it has features.
     needed = max(solving, results - n**2)
     return work.item * (needed if features is None else n**2 + needed)
-
-
-def _numbers_of_features(n: int, features: int, count: int, options: EigenOptions) -> int:
-    """Return how many numbers `_of_features` holds besides centred features."""
-    least = min(n, features)
-    some = min(count, least)
-    zeros = ZERO_BLOCKS * n * count if some < count else 0
-    if options.solver_for(least, some) == "krylov":
-        return numbers_of_iterations(n, some, "krylov") + zeros
-    return FEATURE_COPIES * n * features + SQUARES * least**2 + zeros
