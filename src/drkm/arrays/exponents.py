@@ -15,12 +15,13 @@ from drkm.machine.layout import slices
 
 #: up to this many features, points are augmented so that their exponents are a single product
 NARROW = 64
-#: rows and columns of a tile of kernel values with new points: for few features; for many, whose products gain from
-#: larger tiles; and on a GPU. They do not depend on the number of threads, because last bits depend on them.
-NARROW_TILE, WIDE_TILE, GPU_TILE = (128, 512), (256, 4096), (1 << 14, 1 << 14)
-#: with more features per thread than this, nearly all of the time is spent in products, and the threads of the BLAS do
-#: them; our own threads would share the cores with those that still spin after an earlier product
-FEATURES_PER_THREAD = 128
+#: rows and columns of a tile of kernel values with new points: for few features; for more, whose products gain from
+#: larger tiles; for the threads of the BLAS; and on a GPU. Last bits depend on them, so that the number of threads must
+#: not choose.
+NARROW_TILE, WIDE_TILE, BLAS_TILE, GPU_TILE = (128, 512), (256, 4096), (1024, 1024), (1 << 14, 1 << 14)
+#: with more features than this, nearly all of the time is spent in products, and the threads of the BLAS do them; our
+#: own threads would share the cores with those that still spin after an earlier product
+MANY_FEATURES = 256
 #: cost of a kernel value in multiply-adds, besides the product of its points
 PER_VALUE = 64
 
@@ -100,9 +101,8 @@ def add_product(exponents: Exponents, x: Any, A: Any, out: Any) -> None:
     """Add k(x, y)A to `out` for the points y of the exponents, with one tile of kernel values per thread."""
     n, on_gpu = len(exponents.right.points), getattr(x, "is_cuda", False)
     several = not is_quick(len(x), n, x.shape[1])
-    count = threads.count() if several else 1
-    by_blas = exponents.wide and x.shape[1] > FEATURES_PER_THREAD * count
-    height, width = GPU_TILE if on_gpu else WIDE_TILE if exponents.wide else NARROW_TILE
+    by_blas = exponents.wide and x.shape[1] > MANY_FEATURES
+    height, width = GPU_TILE if on_gpu else BLAS_TILE if by_blas else WIDE_TILE if exponents.wide else NARROW_TILE
 
     @tiles_in_place()
     def add_all(rows: slice) -> None:
@@ -114,5 +114,5 @@ def add_product(exponents: Exponents, x: Any, A: Any, out: Any) -> None:
             values = into_values(exponents.kernel, exponents.write(left, columns, tile))
             own += blas.matmul(values, A[columns], product)
 
-    with threads.workers(x, count == 1 or not by_blas, several=several) as share_out:
+    with threads.workers(x, not (by_blas and several), several=several) as share_out:
         share_out(add_all, slices(len(x), height))
