@@ -1,6 +1,7 @@
 """KernelPCA against the best of scikit-learn's solvers: time of fit and transform, and memory, as ratios of one run.
 
 python -m benchmarks.kernel_pca [--quick] [--samples 500 1000 …] [--features 30] [--components 10] [--threads 1 2]
+                                [--noise]
 
 Every cell is a process of its own with that many threads. Fits alternate and are repeated, and the least time counts,
 by the clock and of the processor, which does not wait for others on a busy machine. A ratio above 1 is ours being
@@ -45,9 +46,14 @@ PATHS = ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "OPENBLAS_CORETYPE")
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
-def samples(n: int, d: int) -> np.ndarray:
-    """Smooth functions of three uniform factors, with a little noise: the structured set with d features."""
+def samples(n: int, d: int, noise: bool = False) -> np.ndarray:
+    """Smooth functions of three uniform factors, with a little noise: the structured set with d features.
+
+    With `noise` they are normally distributed, so that eigenvalues decay slowly.
+    """
     rng = np.random.RandomState(0)
+    if noise:
+        return rng.randn(n, d)
     z, F, b = rng.rand(n, 3), 2 * rng.randn(3, 40), 6.28 * rng.rand(40)
     A, E = rng.randn(40, d), rng.randn(n, d)
     return np.cos(z @ F + b) @ A / np.sqrt(40) + 0.05 * E
@@ -72,9 +78,9 @@ def seconds(call: Callable[..., object]) -> tuple[float, float]:
     return time.perf_counter() - wall, time.process_time() - used
 
 
-def times(n: int, d: int, k: int, long: float, rivals: Sequence[str] = RIVALS) -> dict[str, Any]:
+def times(n: int, d: int, k: int, long: float, noise: bool, rivals: Sequence[str] = RIVALS) -> dict[str, Any]:
     """Return the least times of fit and transform of everybody, in alternation."""
-    X, new = np.split(samples(n + NEW, d), [n])
+    X, new = np.split(samples(n + NEW, d, noise), [n])
     names = ["drkm", *(rival for rival in rivals if rival != "dense" or n <= DENSE)]
     models = {name: estimator(name, k) for name in names}
     fits: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
@@ -99,9 +105,9 @@ def _least(measured: list[tuple[float, float]]) -> list[float]:
     return [min(part) for part in zip(*measured, strict=True)]
 
 
-def peak(name: str, n: int, d: int, k: int) -> int:
+def peak(name: str, n: int, d: int, k: int, noise: bool) -> int:
     """Return the bytes that one fit needs at its peak beyond the samples, after another of the same kind."""
-    X = samples(n, d)
+    X = samples(n, d, noise)
     # What libraries load and set up when they are first used is no part of a fit.
     for _ in range(2):
         estimator(name, k).fit(X[:WARM])
@@ -123,10 +129,11 @@ def _memory(what: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(what))
 
 
-def in_process(threads: int, seconds: float, *words: str) -> Any:
+def in_process(threads: int, seconds: float, noise: bool, *words: str) -> Any:
     """Return what a process of this module with so many threads prints."""
     environment = {**os.environ, **dict.fromkeys(THREADS, str(threads))}
-    command = [sys.executable, "-m", "benchmarks.kernel_pca", "--seconds", str(seconds), "--cell", *words]
+    command = [sys.executable, "-m", "benchmarks.kernel_pca", "--seconds", str(seconds), *["--noise"] * noise, "--cell"]
+    command += words
     return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
 
 
@@ -136,7 +143,7 @@ def cpu() -> str:
     return next((line.partition(":")[2].strip() for line in lines if "model name" in line), platform.processor())
 
 
-def table(cells: Iterable[tuple[int, int, int, int]], long: float) -> None:
+def table(cells: Iterable[tuple[int, int, int, int]], long: float, noise: bool) -> None:
     paths = {name: os.environ[name] for name in PATHS if name in os.environ}
     print(f"{cpu()}, {', '.join(f'{name}={value}' for name, value in paths.items()) or 'its own code paths'}\n")
     heads = ["n", "d", "k", "threads", "fit, s", "of the processor", "best rival", "fit, ratio", "of the processor"]
@@ -145,11 +152,11 @@ def table(cells: Iterable[tuple[int, int, int, int]], long: float) -> None:
     for *shape, count in cells:
         cell = tuple(map(str, shape))
         try:
-            found = in_process(count, long, "times", *cell)
-            memory = [_least_memory(count, name, cell) for name in ("drkm", "arpack")]
+            found = in_process(count, long, noise, "times", *cell)
+            memory = [_least_memory(count, noise, name, cell) for name in ("drkm", "arpack")]
         except subprocess.CalledProcessError as error:
             # X @ X.T by two threads of OpenBLAS 0.3.31 ends the process from 16,000 rows on, where a CPU has AVX-512.
-            own = in_process(count, long, "alone", *cell)["fit"]["drkm"]
+            own = in_process(count, long, noise, "alone", *cell)["fit"]["drkm"]
             print(f"| {' | '.join(cell)} | {count} | {own[0]:.3f} | {own[1]:.3f} | none: signal {-error.returncode} |")
             continue
         own, (best, clock, used) = found["fit"].pop("drkm"), _best(found["fit"])
@@ -160,8 +167,8 @@ def table(cells: Iterable[tuple[int, int, int, int]], long: float) -> None:
         print(f"| {' | '.join(cell)} | {count} | {times_} | {numbers} | {found['apart']:.0e} |", flush=True)
 
 
-def _least_memory(threads: int, name: str, cell: tuple[str, ...]) -> int:
-    return min(in_process(threads, 0.0, name, *cell) for _ in range(MEMORY_RUNS if int(cell[0]) <= WARM else 1))
+def _least_memory(threads: int, noise: bool, name: str, cell: tuple[str, ...]) -> int:
+    return min(in_process(threads, 0.0, noise, name, *cell) for _ in range(MEMORY_RUNS if int(cell[0]) <= WARM else 1))
 
 
 def _best(rivals: dict[str, list[float]]) -> tuple[str, float, float]:
@@ -179,18 +186,21 @@ def main() -> None:
     parser.add_argument("--components", type=int, nargs="+", default=COMPONENTS)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=LONG, help="time that each cell repeats its fits for")
+    parser.add_argument("--noise", action="store_true", help="samples of noise, whose spectrum decays slowly")
     parser.add_argument("--cell", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cell:
         what, *cell = options.cell
         n, d, k = map(int, cell)
         if what in ("times", "alone"):
-            print(json.dumps(times(n, d, k, options.seconds, RIVALS if what == "times" else ())))
+            print(json.dumps(times(n, d, k, options.seconds, options.noise, RIVALS if what == "times" else ())))
         else:
-            print(json.dumps(peak(what, n, d, k)))
+            print(json.dumps(peak(what, n, d, k, options.noise)))
         return
     sizes = options.samples or (QUICK if options.quick else SAMPLES)
-    table(itertools.product(sizes, options.features, options.components, options.threads), options.seconds)
+    table(
+        itertools.product(sizes, options.features, options.components, options.threads), options.seconds, options.noise
+    )
 
 
 if __name__ == "__main__":
