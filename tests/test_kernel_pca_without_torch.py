@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 import subprocess
 import sys
 import threading
@@ -132,7 +133,8 @@ def test_a_form_has_the_values_of_its_kernel(name, parameters):
         expected = kernel(torch.from_numpy(x), torch.from_numpy(y)).numpy()
         np.testing.assert_allclose(form.values(exponents.copy()), expected, rtol=1e-12)
         np.testing.assert_allclose(of_torch.values(exponents.copy()), expected, rtol=1e-12)
-    np.testing.assert_allclose(form.diagonal(x), kernel.diagonal(torch.from_numpy(x)), rtol=1e-12)
+    if not form.is_isotropic:
+        np.testing.assert_allclose(form.diagonal(x), kernel.diagonal(torch.from_numpy(x)), rtol=1e-12)
     assert form.pull_scale == kernel.pull_scale
 
 
@@ -226,9 +228,7 @@ def test_codes_in_any_tensor_of_real_numbers_have_points_by_regression():
             model.inverse_transform(odd)
 
 
-def test_a_pickle_holds_the_samples_once(tmp_path):
-    import pickle
-
+def test_a_pickle_holds_the_samples_once():
     X = samples(2000, 30)
     model = KernelPCA(2, kernel="rbf").fit(X)
     stored = pickle.dumps(model)

@@ -15,8 +15,6 @@ import numpy as np
 
 from drkm.machine.elementwise import at_most_zero_, exp_, torch_pays
 
-#: classes of kernels with a form
-PAIRWISE = ("RBF", "Polynomial")
 #: largest mean error of k(x, x) by rounding of distances that is accepted
 WORST_ROUNDING = 1e-2
 
@@ -59,10 +57,6 @@ class Gaussian:
         # Rounding can make the exponent of a point with itself positive, and for a distant point very large.
         return exp_(at_most_zero_(exponents), by_torch=self.by_torch)
 
-    def diagonal(self, points: np.ndarray) -> np.ndarray:
-        """Return k(x, x) of each row."""
-        return np.ones(len(points), dtype=points.dtype)
-
 
 @dataclass(frozen=True)
 class Power:
@@ -96,9 +90,8 @@ class Power:
         """Replace exponents by kernel values, by products: numpy's own powers take twenty times as long."""
         if self.degree > 1:
             base = exponents.copy()
-            with np.errstate(over="ignore"):
-                for _ in range(1, self.degree):
-                    exponents *= base
+            for _ in range(1, self.degree):
+                exponents *= base
         return exponents
 
     def diagonal(self, points: np.ndarray) -> np.ndarray:

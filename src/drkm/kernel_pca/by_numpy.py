@@ -15,14 +15,12 @@ from drkm.arrays.eigen_options import EigenOptions
 from drkm.arrays.eigenpairs import numbers_held, numbers_of_features
 from drkm.arrays.forms import WORST_ROUNDING
 from drkm.kernel_pca import ridge
-from drkm.kernel_pca.parameters import SEARCHES, component_count, keeps_zeros, kernel_choice, learns_inverse
+from drkm.kernel_pca.parameters import component_count, keeps_zeros, kernel_choice, learns_inverse
 from drkm.kernel_pca.results import Results
 from drkm.machine import memory, pages
 from drkm.machine.devices import LEAST_ON_GPU, may_have_gpu
 from drkm.serving import Projection
 
-#: how pre-images are found for kernels that numpy computes alone, by the name of their class
-INVERSES = {"RBF": SEARCHES, "Polynomial": SEARCHES[1:], "Linear": SEARCHES[1:], "Cosine": SEARCHES[1:]}
 #: copies of the samples and n×k blocks that a fit holds besides, at most; share of the available memory for all of it
 COPIES, BLOCKS, SHARE = 6, 8, 0.5
 
@@ -36,7 +34,8 @@ def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], options: EigenOptions) 
         return None
     choice, samples = kernel_choice(chosen), np.ascontiguousarray(rows)
     named = choice.named(choice.gamma_of(rows.shape[1])) if isinstance(choice.kernel, str) else None
-    if named is None or chosen["preimage"] not in (None, "ridge", *INVERSES[named[0]]):
+    # Fixed points need a kernel of distances.
+    if named is None or (chosen["preimage"] == "fixed-point" and named[0] != "RBF"):
         return None
     (n, d), count = samples.shape, component_count(chosen)
     needed = most_bytes(n, d, named[0], count, options)
@@ -49,7 +48,7 @@ def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], options: EigenOptions) 
     # Copied last, into memory that the kernel matrix has left.
     is_own = isinstance(X, np.ndarray) and not np.may_share_memory(samples, X)
     kept = samples if is_own or not chosen["copy_X"] else pages.aligned_copy(samples)
-    plain = Projection(*named, kept if named[0] in forms.PAIRWISE else None, found.weights, found.shift)
+    plain = Projection(*named, None if named[0] in forms.FEATURES else kept, found.weights, found.shift)
     values, vectors = (np.ascontiguousarray(part) for part in (found.values, found.vectors))
     return Results(kept, values, vectors, plain, "float64")
 
@@ -78,7 +77,7 @@ def _has_digits(X: np.ndarray, name: str, parameters: Mapping[str, Any]) -> bool
 
 def most_bytes(n: int, d: int, name: str, count: int | None, options: EigenOptions) -> int:
     """Return how much memory a fit takes at most, besides its samples; there is an exact account for torch."""
-    by_matrix = name in forms.PAIRWISE or d >= n
+    by_matrix = name not in forms.FEATURES or d >= n
     k = min(n, count or (n if by_matrix else d))
     solving = n * n + numbers_held(n, k, options) if by_matrix else numbers_of_features(n, d, k, options)
     return 8 * (solving + COPIES * n * d + BLOCKS * n * k)
