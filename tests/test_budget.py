@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 import pickle
 import sys
 import tracemalloc
@@ -19,6 +20,7 @@ from drkm.gram.cost import batch_rows, preimage_bytes, start_blocks
 from drkm.gram.tiled_gram import tile_bytes
 from drkm.kernels import RBF, FeatureMap, Laplacian, Linear, Polynomial
 from drkm.kernels.bandwidth import MEDIAN_ROWS, resolve_bandwidth
+from drkm.machine import pages
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.solvers import LBFGS
 from drkm.training import Plan
@@ -57,7 +59,7 @@ def test_a_model_is_not_pickled_with_its_matrix_twice():
 def test_kept_tiles_lie_at_aligned_addresses():
     gram = TiledGram(RBF(2.0), torch.randn(37, 3, dtype=torch.float64), 1e9, rows=7)
     gram.matmul(torch.ones(37, 1, dtype=torch.float64))
-    assert len(gram._tiles._tiles) == 21
+    assert len(gram._tiles._tiles) == 15 + 5 * 10 + 1
     assert all(tile.data_ptr() % 64 == 0 for tile in gram._tiles._tiles.values())
 
 
@@ -209,3 +211,17 @@ def test_the_basis_of_a_start_is_within_what_is_counted_for_it(components):
     peak = most_held(lambda: leading_eigenpairs(Slow(n), 2 * components, like=like, tol=1e-3, max_passes=12))
     counted = start_blocks(components) * 8 * n * components
     assert 0.8 * counted < peak <= counted
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="needs the memory of Linux")
+def test_memory_for_a_while_goes_back_to_the_system():
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    before = resident()
+    block = pages.for_a_while(3_000_000, torch.empty(0, dtype=torch.float64)).fill_(1.0)
+    assert block.dtype == torch.float64
+    assert block.shape == (3_000_000,)
+    assert resident() - before > 20e6
+    del block
+    assert resident() - before < 4e6

@@ -184,7 +184,7 @@ class TestChoice:
 class TestForesight:
     def test_what_does_not_fit_is_told_with_both_sizes_and_what_would_fit(self, machine):
         machine(4e9)
-        sentence = "gram: dense for 100000 samples needs 81.1 GB of memory, available on cpu are 4 GB; "
+        sentence = "gram: dense for 100000 samples needs 80.8 GB of memory, available on cpu are 4 GB; "
         with pytest.raises(NotEnoughMemory, match=f'^{sentence}gram="tiled" would need 2 GB$'):
             grams.settle(Dense(), work(100_000))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from drkm.gram import (
 )
 from drkm.gram import tiles as tiles_module
 from drkm.gram.tiled import StreamedFeatures
+from drkm.gram.tiles import OrderedSum
 from drkm.kernels import RBF, Linear, Precomputed
 
 #: bytes of all tiles, of a few of them, and none, for tiles of 10 rows
@@ -102,9 +104,10 @@ def test_kept_tiles_stay_within_the_budget(keep):
     gram = TiledGram(RBF(2.0), draw(N, 3), keep, rows=10)
     for _ in range(2):
         gram.matmul(draw(N, 2, seed=1))
-        # Tiles of 100 entries in the first panel, the last of which has 70.
-        upper_half = 8 * (N * N + 3 * 100 + 49) // 2
-        assert gram.kept_bytes == {1e9: upper_half, 3200: 8 * 370, 0: 0}[keep]
+        # On the diagonal, tiles of 3, 3, 3 and 1 rows, of the last 7 rows 3, 3 and 1, are whole.
+        upper_half = 8 * (N * N + 3 * 28 + 19) // 2
+        # The first, two more and small ones of the next: 400 numbers, as each tile begins at an aligned address.
+        assert gram.kept_bytes == {1e9: upper_half, 3200: 8 * (64 + 2 * 100 + 3 * 9 + 2 * 3), 0: 0}[keep]
         # At most one block, of exactly that size: tiles allocated between temporaries would fragment the memory.
         blocks = {
             tile.untyped_storage().data_ptr(): tile.untyped_storage().nbytes() for tile in gram._tiles._tiles.values()
@@ -223,3 +226,16 @@ def test_copies_travel_without_tiles():
 def test_budgets_are_finite(name):
     with pytest.raises(ValueError, match=f"{name}: expected a number of bytes of at least 0, got inf"):
         Tiled(**{name: float("inf")})
+
+
+def test_terms_are_added_in_order_and_given_up():
+    terms = [draw(N, 2, seed=seed) * 10.0**seed for seed in range(5)]
+    total, gone = OrderedSum(), []
+    for number in (3, 0, 2, 4, 1):
+        term = terms[number].clone()
+        weakref.finalize(term, gone.append, number)
+        total.add(number, term)
+        del term
+    # The first one holds the sum.
+    assert sorted(gone) == [1, 2, 3, 4]
+    assert torch.equal(total.value, (((terms[0] + terms[1]) + terms[2]) + terms[3]) + terms[4])

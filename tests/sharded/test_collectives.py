@@ -155,8 +155,8 @@ class TestRing:
             return gram.kept_bytes // 8, shards.passed - before
 
         kept, passed = zip(*in_shards(counts, work, X, A), strict=True)
-        # The tiles on the diagonal are whole.
-        within = sum(count * (count + rows) // 2 for count in counts)
+        # Each ten samples have tiles of 3, 3, 3 and 1 rows on the diagonal, which are kept whole.
+        within = (sum(count**2 for count in counts) + n // rows * (3 * 3**2 + 1)) // 2
         assert sum(kept) == within + (n**2 - sum(count**2 for count in counts)) // 2
         assert passed == tuple(count * A.shape[1] for count in counts)
 
@@ -219,7 +219,9 @@ class TestFactorisations:
         close(parts[0].values, expected.values, 1e-9)
         close(vectors @ vectors.T, expected.vectors @ expected.vectors.T, 1e-8)
 
-    def test_the_two_loops_of_sums_equal_those_of_one_process(self):
+    @pytest.mark.parametrize("copied", [1 << 13, 7])
+    def test_the_two_loops_of_sums_equal_those_of_one_process(self, monkeypatch, copied):
+        monkeypatch.setattr("drkm.solvers.lbfgs.STACKED", {"cpu": copied})
         R, scale = randn(N, 2), torch.linspace(1, 3, N, dtype=torch.float64)[:, None]
         steps = [randn(N, 2, seed=seed) for seed in range(1, 6)]
         changes = [step * (0.5 + randn(N, 2, seed=9).abs()) for step in steps]

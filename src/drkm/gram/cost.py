@@ -23,7 +23,7 @@ from drkm.wording import in_bytes, scaled
 #: operations counted per kernel value, whose exponent is clamped and exponentiated
 VALUE_FLOPS = 10
 #: blocks of the Krylov method of a start, as wide as its iterates, that are alive at its peak
-KRYLOV_BLOCKS = 29
+KRYLOV_BLOCKS = 22
 #: maximum number of rows encoded at once; numbers that a batch may always use, and n×S blocks that it may use with many
 #: samples
 BATCH_ROWS, LEAST_BATCH, BATCH_BLOCKS = 1024, 1 << 21, 40

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +11,9 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
+from drkm.gram.base import Gram
 from drkm.gram.sweep import SweptGram
-from drkm.gram.tiled_gram import TiledGram, entries_of_half
+from drkm.gram.tiled_gram import TiledGram, half_entries
 from drkm.gram.tiles import KeptTiles, Strip, aligned_entries, form, multiply, tile_rows
 from drkm.kernels import Pairwise
 from drkm.machine.layout import slices
@@ -38,8 +40,24 @@ class RingGram(SweptGram):
         return float(collectives.total(own))
 
 
-class RingRows(RingGram):
-    """The same for points that do not move: kernel values between two processes are formed once, for both.
+class RingFirst(Gram, ABC):
+    """A first Gram matrix that processes share: what is seldom asked for is computed by a sweep around the ring."""
+
+    @abstractmethod
+    def _swept(self) -> RingGram:
+        """Return the operator that computes every kernel value when it is needed."""
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Return rows of K."""
+        return self._swept().rows(index)
+
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀKA) with respect to log σ², by one sweep over all pairs."""
+        return self._swept().parameter_sum(A)
+
+
+class RingRows(RingFirst):
+    """This process's rows of the Gram matrix of points that do not move, whose values two processes need not both form.
 
     A process forms half of its own values, and those with the points of the half of the processes that are ahead of it
     in the ring. A tile serves both sides of a product: what it adds to the rows of another process is handed over. As
@@ -57,12 +75,13 @@ class RingRows(RingGram):
     """
 
     def __init__(self, kernel: Pairwise, points: Tensor, keep: float, rows: int | None = None):
+        self.kernel, self.points, self.n = kernel, points, len(points)
         # Only differences matter to isotropic kernels, and points around 0 lose fewer digits.
-        super().__init__(kernel, points - collectives.mean(points) if kernel.is_isotropic else points)
+        self._origin = collectives.mean(points) if kernel.is_isotropic else None
         self._rows = rows or tile_rows(points.device)
         item = points.element_size()
-        own, shared = own_entries(self.n, self._rows, item), shared_entries(self.n, self._rows, item)
-        self._own = TiledGram(kernel, self.points, keep, self._rows)
+        own, shared = half_entries(self.n, self._rows, item), shared_entries(self.n, self._rows, item)
+        self._own = TiledGram(kernel, points, keep, self._rows)
         self._tiles = KeptTiles(max(0.0, keep - own * item), shared)
         #: whether all tiles of all processes are kept, so that only the first product needs the points of others
         self._all_kept = not collectives.agreed((own + shared) * item > keep)
@@ -75,15 +94,18 @@ class RingRows(RingGram):
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
         A = A.contiguous()
-        out, own = self._own.matmul(A), Strip.of(A)
+        own = Strip(A.T.contiguous(), self._own.matmul(A).T.contiguous())
         for ahead, (mine, theirs, points, B) in enumerate(self._shares(A), start=1):
-            other = Strip.of(B)
+            other = Strip(B.T.contiguous())
             with workers(A) as share_out:
                 for upper, lower, tile in self._each_tile(ahead, mine, theirs, points, A, share_out):
                     multiply(tile, own[upper], other[lower], share_out)
-            out += collectives.handed_over(other.result(), ahead)
+            handed = other.result()
+            # Memory peaks here: it has what they need.
+            del other
+            own.product.add_(collectives.handed_over(handed, ahead).T)
         self._is_filled = True
-        return out.add_(own.result())
+        return own.result()
 
     def with_kernel(self, kernel: Any) -> RingRows | None:
         """Return the operator of another kernel at the same points, which reuses the memory of the tiles."""
@@ -93,35 +115,46 @@ class RingRows(RingGram):
         other = copy.copy(self)
         self._is_filled = other._is_filled = False
         other.kernel, other._own, other._tiles = kernel, own, self._tiles.emptied()
-        other._left, right = kernel.factors(self.points)
-        other._right = right.T.contiguous()
         return other
+
+    def diagonal(self) -> Tensor:
+        """Return the diagonal."""
+        return self._own.diagonal()
 
     @property
     def kept_bytes(self) -> int:
         """Bytes of the kept tiles."""
         return self._own.kept_bytes + self._tiles.nbytes
 
+    def _centered(self, points: Tensor) -> Tensor:
+        return points if self._origin is None else points - self._origin
+
+    def _swept(self) -> RingGram:
+        return RingGram(self.kernel, self._centered(self.points))
+
     def _shares(self, A: Tensor) -> Iterator[tuple[slice, slice, Tensor | None, Tensor]]:
         """Yield our rows and theirs of each process ahead, with its points, if they are needed, and its rows of A."""
         shares = shares_ahead(self.n)
-        passed = A if self._all_kept and self._is_filled else torch.cat([self.points, A], dim=1)
-        for step, (_, block) in enumerate(collectives.ring(passed, len(shares) + 1)):
+        passed = [A] if self._all_kept and self._is_filled else [A, self.points]
+        rings = [collectives.ring(block, len(shares) + 1) for block in passed]
+        for step, met in enumerate(zip(*rings, strict=True)):
             if step:
-                points, B = block.split([block.shape[1] - A.shape[1], A.shape[1]], dim=1)
-                yield *shares[step - 1], points if points.shape[1] else None, B
+                B, *points = (block for _, block in met)
+                yield *shares[step - 1], points[0] if points else None, B
 
     def _each_tile(
         self, ahead: int, mine: slice, theirs: slice, points: Tensor | None, like: Tensor, share_out: ShareOut
     ) -> Iterator[tuple[slice, slice, Tensor]]:
         """Yield the tiles of our rows with theirs, whose points may be None if all are kept."""
-        right = None if points is None else self.kernel.factors(points.contiguous())[1]
         for upper in slices(mine.stop, self._rows, mine.start):
             for lower in slices(theirs.stop, self._rows, theirs.start):
 
                 def write(tile: Tensor, upper: slice = upper, lower: slice = lower) -> None:
-                    assert right is not None
-                    form(self.kernel, self._left[upper], right[lower], tile, share_out)
+                    # Of these rows only: the factors of all are another two copies of the samples.
+                    assert points is not None
+                    left = self.kernel.factors(self._centered(self.points[upper]))[0]
+                    right = self.kernel.factors(self._centered(points[lower]))[1]
+                    form(self.kernel, left, right, tile, share_out)
 
                 shape = (upper.stop - upper.start, lower.stop - lower.start)
                 yield upper, lower, self._tiles.at((ahead, upper.start, lower.start), shape, like, write)
@@ -145,11 +178,6 @@ def shares_ahead(n: int) -> list[tuple[slice, slice]]:
             mine = slice(n // 2, n)
         shares.append((mine, theirs))
     return shares
-
-
-def own_entries(n: int, rows: int, item: int) -> int:
-    """Return the entries of the tiles of this process's n points with themselves."""
-    return entries_of_half(slices(n, rows), item)
 
 
 def shared_entries(n: int, rows: int, item: int) -> int:

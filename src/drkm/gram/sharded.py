@@ -19,18 +19,18 @@ from drkm.gram import fused, split
 from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import Cost, Workload, common, first_of_features, gathered_bytes, pair_flops
 from drkm.gram.fused import Fused
-from drkm.gram.ring import RingGram, RingRows, own_entries, shared_entries
+from drkm.gram.ring import RingGram, RingRows, shared_entries
 from drkm.gram.ring_split import product_bytes, ring_split
 from drkm.gram.split import Split
 from drkm.gram.tiled import SHARE, Tiled
-from drkm.gram.tiled_gram import tile_bytes
+from drkm.gram.tiled_gram import half_entries, tile_bytes
 from drkm.gram.tiles import tile_rows
 from drkm.kernels import Kernel
 from drkm.machine import memory
 from drkm.validation import checks
 
-#: blocks of samples that a process holds during a product: its own as factors, and two in transit
-PASSED = 6
+#: blocks of samples that a process holds during a product: one in use, one that arrives and the last two that it sent
+PASSED = 4
 
 
 @register
@@ -191,7 +191,7 @@ def _least_bytes(work: Workload) -> int:
 
 
 def _passed_bytes(work: Workload) -> int:
-    """Return the bytes of samples that a process holds besides its own: factors, blocks in transit, at the end all.
+    """Return the bytes of samples that a process holds besides its own: blocks in transit, and at the end all.
 
     Blocks in transit are as large as those of the process with the most samples.
     """
@@ -202,4 +202,4 @@ def _passed_bytes(work: Workload) -> int:
 def _tiles(work: Workload) -> int:
     """Return the bytes of all tiles of K_1 that this process forms."""
     size = (tile_rows(work.device), work.item)
-    return work.item * (own_entries(work.n, *size) + shared_entries(work.n, *size))
+    return work.item * (half_entries(work.n, *size) + shared_entries(work.n, *size))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import copy
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import combinations_with_replacement, pairwise
+from itertools import accumulate, combinations_with_replacement, pairwise
 
 import torch
 from torch import Tensor
@@ -19,13 +20,25 @@ from drkm.files.rows import Rows, mean_row
 from drkm.gram.base import Gram
 from drkm.gram.cost import Workload, start_width
 from drkm.gram.sweep import parameter_sum
-from drkm.gram.tiles import LANE_NUMBERS, KeptTiles, Strip, aligned_entries, form, lanes, multiply, tile_rows
+from drkm.gram.tiles import (
+    LANE_NUMBERS,
+    KeptTiles,
+    OrderedSum,
+    Strip,
+    aligned_entries,
+    form,
+    lanes,
+    multiply,
+    tile_rows,
+)
 from drkm.kernels import Kernel, Pairwise
 from drkm.machine.layout import slices
 from drkm.machine.threads import ShareOut, one_after_the_other, workers
 
 #: copies of a tile's samples that are alive while its exponents are formed
 SAMPLE_COPIES = 7
+#: parts of the rows of a tile that those of a tile on the diagonal have
+DIAGONAL_PARTS = 4
 #: number of parts in which the factors of a tile's samples are formed, and numbers that one part may have in any case
 FACTOR_PARTS, FACTOR_ENTRIES = 8, 1 << 16
 
@@ -47,26 +60,31 @@ class TiledGram(Gram):
         self.kernel = kernel
         self.points = points
         self.n = len(points)
-        self._slices = slices(self.n, rows or tile_rows(points.device))
+        self._rows = rows or tile_rows(points.device)
+        self._slices = slices(self.n, self._rows)
         # Only differences matter to isotropic kernels, and points around 0 lose fewer digits.
         self._origin = mean_row(points) if kernel.is_isotropic else None
-        self._tiles = KeptTiles(keep, entries_of_half(self._slices, points.dtype.itemsize))
+        self._tiles = KeptTiles(keep, half_entries(self.n, self._rows, points.dtype.itemsize))
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
-        places = list(combinations_with_replacement(self._slices, 2))
+        places = _places(self.n, self._rows)
         parts = _split(places, lanes(len(places), A.numel(), A.device))
-        sides, factors = Strip.several(A, len(parts)), self._factors()
+        block, factors, total = A.T.contiguous(), self._factors(), OrderedSum()
         with workers(A) as share_out:
+
+            def add(lane: int, share_out: ShareOut) -> None:
+                side = Strip(block)
+                self._add(parts[lane], side, factors, share_out)
+                total.add(lane, side.product)
+
             # Products with kept tiles need no memory of their own: each part is the work of one thread.
             kept = [lane for lane, part in enumerate(parts) if all(_key(place) in self._tiles for place in part)]
-            share_out(lambda lane: self._add(parts[lane], sides[lane], factors, one_after_the_other), kept)
+            share_out(lambda lane: add(lane, one_after_the_other), kept)
             # Tiles that are formed have the same buffer, so that threads share the work of each.
             for lane in sorted({*range(len(parts))}.difference(kept)):
-                self._add(parts[lane], sides[lane], factors, share_out)
-        for side in sides[1:]:
-            sides[0].product.add_(side.product)
-        return sides[0].result()
+                add(lane, share_out)
+        return total.value.T.contiguous()
 
     def diagonal(self) -> Tensor:
         """Return the diagonal."""
@@ -131,9 +149,31 @@ def _key(place: _Place) -> tuple[int, int]:
     return place[0].start, place[1].start
 
 
+def _places(n: int, rows: int) -> list[_Place]:
+    """Return the places of all tiles on and above the diagonal; those on it are smaller, as half of each is unused."""
+    places: list[_Place] = []
+    for upper, lower in combinations_with_replacement(slices(n, rows), 2):
+        if upper == lower:
+            parts = slices(upper.stop, _diagonal_rows(rows), upper.start)
+            places += combinations_with_replacement(parts, 2)
+        else:
+            places.append((upper, lower))
+    return places
+
+
+def _diagonal_rows(rows: int) -> int:
+    return -(-rows // DIAGONAL_PARTS)
+
+
+def _entries(place: _Place) -> int:
+    upper, lower = place
+    return (upper.stop - upper.start) * (lower.stop - lower.start)
+
+
 def _split(places: list[_Place], count: int) -> list[list[_Place]]:
-    """Split tiles, in order, into parts of about as many tiles each."""
-    cuts = [len(places) * part // count for part in range(count + 1)]
+    """Split tiles, in order, into parts of about as many entries each."""
+    done = [0, *accumulate(map(_entries, places))]
+    cuts = [bisect_left(done, done[-1] * part / count) for part in range(count + 1)]
     return [places[begin:end] for begin, end in pairwise(cuts)]
 
 
@@ -173,10 +213,17 @@ class _Factors:
         return self._buffers[side][:count]
 
 
-def entries_of_half(parts: Sequence[slice], item: int) -> int:
+def half_entries(n: int, rows: int, item: int) -> int:
     """Return the number of entries of all tiles on and above the diagonal."""
-    sizes = [rows.stop - rows.start for rows in parts]
-    return sum(aligned_entries(size, other, item) for i, size in enumerate(sizes) for other in sizes[i:])
+    # All tiles are equal but the last ones: a list of all of them would be long.
+    whole, rest = divmod(n, rows)
+    above = math.comb(whole, 2) * aligned_entries(rows, rows, item) + whole * aligned_entries(rows, rest, item)
+    return above + whole * _on_diagonal(rows, rows, item) + _on_diagonal(rest, rows, item)
+
+
+def _on_diagonal(n: int, rows: int, item: int) -> int:
+    sizes = [part.stop - part.start for part in slices(n, _diagonal_rows(rows))]
+    return sum(aligned_entries(*sides, item) for sides in combinations_with_replacement(sizes, 2))
 
 
 def tile_bytes(work: Workload) -> int:
@@ -192,4 +239,4 @@ def tile_bytes(work: Workload) -> int:
 
 def half_bytes(work: Workload) -> int:
     """Return the bytes of all tiles of layer 1 on and above the diagonal."""
-    return work.item * work.n * (work.n + min(work.n, tile_rows(work.device))) // 2
+    return work.item * half_entries(work.n, tile_rows(work.device), work.item)

@@ -7,7 +7,7 @@ of a symmetric matrix is computed and kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from threading import Lock
 
 import torch
 from torch import Tensor
@@ -103,26 +103,22 @@ class KeptTiles:
         return self._buffer[:entries]
 
 
-@dataclass(frozen=True)
 class Strip:
-    """Some rows of a block A and of the product with it, each as columns of a wide matrix.
+    """Some rows of a block and of the product with it, each as columns of a wide matrix.
 
     A few rows times a tile: as columns to the right of it they would take a BLAS up to three times as long.
+
+    Parameters
+    ----------
+    block : Tensor of shape (t, n)
+        The block, transposed.
+    product : Tensor of shape (t, n), optional
+        The product so far; zero by default.
     """
 
-    block: Tensor
-    product: Tensor
-
-    @classmethod
-    def of(cls, A: Tensor) -> Strip:
-        """Return a block with a product of zero."""
-        return cls.several(A, 1)[0]
-
-    @classmethod
-    def several(cls, A: Tensor, count: int) -> list[Strip]:
-        """Return one block with several products of zero, which are parts of a sum."""
-        rows = A.T.contiguous()
-        return [cls(rows, torch.zeros_like(rows)) for _ in range(count)]
+    def __init__(self, block: Tensor, product: Tensor | None = None):
+        self.block = block
+        self.product = torch.zeros_like(block) if product is None else product
 
     def __getitem__(self, rows: slice) -> Strip:
         return Strip(self.block[:, rows], self.product[:, rows])
@@ -130,6 +126,28 @@ class Strip:
     def result(self) -> Tensor:
         """Return the product, in rows again."""
         return self.product.T.contiguous()
+
+
+class OrderedSum:
+    """A sum of terms that several threads compute, added in the order of their numbers, whichever is ready first.
+
+    Its bits do not depend on the threads. A term is gone as soon as it and all before it are added.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, Tensor] = {}
+        self._added = 0
+        self._lock = Lock()
+        self.value: Tensor
+
+    def add(self, number: int, term: Tensor) -> None:
+        """Add a term, which may be overwritten; numbers begin with 0."""
+        with self._lock:
+            self._waiting[number] = term
+            while self._added in self._waiting:
+                term = self._waiting.pop(self._added)
+                self.value = self.value.add_(term) if self._added else term
+                self._added += 1
 
 
 def aligned_entries(rows: int, columns: int, item: int) -> int:

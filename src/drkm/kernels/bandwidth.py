@@ -11,6 +11,7 @@ from torch import Tensor
 from drkm.arrays.forms import WORST_ROUNDING
 from drkm.distributed import collectives
 from drkm.files.rows import tiles
+from drkm.machine import pages
 from drkm.validation import checks
 from drkm.wording import dtype_name
 
@@ -107,7 +108,7 @@ def _half_median(points: Tensor) -> float:
     mean = rows.mean(dim=0)
     rows = rows - mean
     # From inner products: with thousands of features ten times faster than from differences, and as exact in float64.
-    inner = rows @ rows.T
+    inner = torch.mm(rows, rows.T, out=pages.for_a_while(len(rows) ** 2, rows).view(len(rows), len(rows)))
     # Everything in the memory of the products: otherwise the memory of a small fit would peak here.
     del rows
     norms = inner.diagonal().clone()

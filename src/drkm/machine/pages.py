@@ -51,6 +51,19 @@ def empty_like(count: int, like: Any) -> Any:
     return torch.from_numpy(empty(count, dtype_name(like.dtype)))
 
 
+def for_a_while(count: int, like: Any) -> Any:
+    """Return memory for `count` numbers as those of a tensor, which goes back to the system as soon as it is freed.
+
+    Once a block of at most 32 MB was freed, the allocator of Linux keeps others of its size, with holes between them.
+    """
+    size = count * like.element_size()
+    if like.is_cuda or not hasattr(mmap, "MADV_HUGEPAGE") or size < PAGE:
+        return like.new_empty(count)
+    import torch
+
+    return torch.from_numpy(_mapped(size, size // PAGE).view(dtype_name(like.dtype)))
+
+
 def upper_triangle(n: int, dtype: Any) -> np.ndarray:
     """Return an n×n matrix for its upper triangle; if large, five eighths and a page per row take memory."""
     size = n * n * np.dtype(dtype).itemsize

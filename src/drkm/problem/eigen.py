@@ -152,29 +152,49 @@ def _block_krylov(
     block = _orthonormal(start, outside)
     passes = 0
     while True:
-        basis, image = block, _apply(gram, block, outside)
+        # In blocks of one size: joined, they would be copied, and leave holes in the memory where they were.
+        basis, images, projected = [block], [_apply(gram, block, outside)], None
         passes += 1
         while True:
+            projected = _bordered(projected, images, basis[-1])
             # Only the upper triangle: it has the products with the older blocks, which may be the exact ones.
-            values, rotation = torch.linalg.eigh(stiefel.gram(image, basis), UPLO="U")
+            values, rotation = torch.linalg.eigh(projected, UPLO="U")
             values, rotation = values.flip(0)[:width], rotation.flip(1)[:, :width].to(dtype)
-            vectors = basis @ rotation
-            defect = image @ rotation - vectors * values.to(dtype)
+            vectors = _combined(basis, rotation)
+            defect = _combined(images, rotation).sub_(vectors * values.to(dtype))
             residual = stiefel.column_norms(defect[:, :count]).max().item() / max(values[0].item(), LEAST_VALUE)
-            done = residual <= tol or passes >= max_passes or basis.shape[1] + width > n
-            is_exact = rough is gram or basis.shape[1] == width
+            done = residual <= tol or passes >= max_passes or (len(basis) + 1) * width > n
+            is_exact = rough is gram or len(basis) == 1
             if done and is_exact:
                 return Eigenpairs(values[:count].to(dtype), vectors[:, :count].contiguous(), residual)
-            if done or basis.shape[1] >= MAX_BLOCKS * width:
+            if done or len(basis) >= MAX_BLOCKS:
                 break
-            # The defect of the Ritz vectors spans what the next Krylov block would add.
-            fresh = _orthonormal(defect, outside, basis)
             # Free what is no longer needed: the memory of a fit, besides its samples, peaks here.
-            del vectors, defect
-            basis = torch.cat([basis, fresh], dim=1)
-            image = torch.cat([image, _apply(rough, fresh, outside)], dim=1)
+            del vectors
+            # The defect of the Ritz vectors spans what the next Krylov block would add.
+            basis.append(_orthonormal(defect, outside, *basis))
+            del defect
+            images.append(_apply(rough, basis[-1], outside))
             passes += 1
         block = _orthonormal(vectors, outside)
+
+
+def _bordered(projected: Tensor | None, images: list[Tensor], last: Tensor) -> Tensor:
+    """Return the upper triangle of BᵀKB with the columns of the last block of B, in float64; KB are the images."""
+    columns = collectives.total(torch.cat([image.T @ last for image in images]).double())
+    if projected is None:
+        return columns
+    below = projected.new_zeros(last.shape[1], len(projected))
+    return torch.cat([torch.cat([projected, below]), columns], dim=1)
+
+
+def _combined(blocks: list[Tensor], weights: Tensor) -> Tensor:
+    """Return the product of blocks side by side with the rows of weights."""
+    first, *others = weights.split(blocks[0].shape[1])
+    out = blocks[0] @ first
+    for block, part in zip(blocks[1:], others, strict=True):
+        out.addmm_(block, part)
+    return out
 
 
 def _apply(gram: Gram, block: Tensor, outside: Tensor | None) -> Tensor:
@@ -184,9 +204,12 @@ def _apply(gram: Gram, block: Tensor, outside: Tensor | None) -> Tensor:
 
 def _orthonormal(block: Tensor, *against: Tensor | None) -> Tensor:
     """Return an orthonormal basis of the block's columns, orthogonal to the columns of others."""
+    others = [other for other in against if other is not None]
     for _ in range(2):
-        for other in against:
-            if other is not None:
-                block = block - other @ collectives.total(other.T @ block)
+        if others:
+            parts = collectives.total(torch.cat([other.T @ block for other in others]))
+            parts = parts.split([other.shape[1] for other in others])
+            for other, part in zip(others, parts, strict=True):
+                block = block - other @ part
         block = stiefel.qr(block)[0]
     return block

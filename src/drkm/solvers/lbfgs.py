@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
+from drkm.machine.devices import size_on
+from drkm.machine.layout import slices
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
 from drkm.solvers.base import Solver, register
@@ -23,6 +25,8 @@ from drkm.validation import checks
 MAX_STEP = 3.0
 #: Iterations between updates of the preconditioner, which changes slowly.
 REFRESH = 5
+#: Entries of vectors that are copied at a time for their inner products.
+STACKED = {"cpu": 1 << 13, "cuda": 1 << 20}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +153,7 @@ def two_loop(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable
     if not S:
         return precondition(R)
     if R.is_cuda or collectives.current() is not None:
-        return _two_loop_of_sums(R, torch.stack(S), torch.stack(Y), precondition)
+        return _two_loop_of_sums(R, S, Y, precondition)
     q = R.flatten().clone()
     weights = []
     for s, y in zip(reversed(S), reversed(Y), strict=True):
@@ -162,18 +166,35 @@ def two_loop(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable
     return z.view_as(R)
 
 
-def _two_loop_of_sums(R: Tensor, S: Tensor, Y: Tensor, precondition: Callable[[Tensor], Tensor]) -> Tensor:
+def _two_loop_of_sums(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable[[Tensor], Tensor]) -> Tensor:
     """Compute the same from the inner products of all pairs: two synchronisations in all, not two per pair."""
     r, count = R.flatten(), len(S)
-    products = collectives.total(torch.cat([S @ Y.T, (S @ r)[:, None]], dim=1).double()).tolist()
+    products = collectives.total(_inner_products(S, [*Y, r])).tolist()
     alpha = [0.0] * count
     for i in reversed(range(count)):
         alpha[i] = products[i][count] - sum(alpha[j] * products[i][j] for j in range(i + 1, count))
-    z = precondition((r - Y.T @ Y.new_tensor(alpha)).view_as(R)).flatten()
+    z = precondition(_with_multiples(r, Y, [-weight for weight in alpha]).view_as(R)).flatten()
     last = precondition(Y[-1].view_as(R)).flatten()
-    *along, curvature = collectives.total(torch.cat([Y @ z, torch.dot(Y[-1], last)[None]]).double()).tolist()
+    own = torch.cat([_inner_products([z], Y)[0], _inner_products([last], Y[-1:])[0]])
+    *along, curvature = collectives.total(own).tolist()
     weights: list[float] = []
     for i in range(count):
         older = sum(weight * products[j][i] for j, weight in enumerate(weights))
         weights.append(alpha[i] - along[i] / curvature - older)
-    return (z / curvature + S.T @ S.new_tensor(weights)).view_as(R)
+    return _with_multiples(z / curvature, S, weights).view_as(R)
+
+
+def _inner_products(left: list[Tensor], right: list[Tensor]) -> Tensor:
+    """Return the inner products of vectors in float64, from a copy of some of their entries at a time."""
+    total = torch.zeros(len(left), len(right), dtype=torch.float64, device=left[0].device)
+    for part in slices(len(left[0]), size_on(left[0].device, STACKED)):
+        total += torch.stack([v[part] for v in left]) @ torch.stack([v[part] for v in right]).T
+    return total
+
+
+def _with_multiples(z: Tensor, vectors: list[Tensor], weights: list[float]) -> Tensor:
+    """Return z plus multiples of vectors."""
+    z = z.clone()
+    for vector, weight in zip(vectors, weights, strict=True):
+        z.add_(vector, alpha=weight)
+    return z

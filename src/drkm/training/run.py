@@ -89,6 +89,8 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     if checkpoint:
         checkpoint.cut_short = cut_short
     if collectives.current() and any(kernel.is_pairwise for kernel in fitted.kernels):
+        # Its tiles are no longer needed, and the samples of all take memory.
+        del energy
         return with_all_samples(fitted), None
     return without_samples(fitted, energy.first_uncentered)
 
