@@ -64,10 +64,12 @@ class ProcessShards:
         self.interrupted = False
         #: number of exchanges, and of bytes that this process contributed
         self.exchanges, self.bytes = 0, 0
-        #: the tensors of the last exchange and of one that may still be under way, held until a group of our own is
-        #: gone: if the group held the last reference, its thread would wait for the interpreter's lock, and the
-        #: interpreter, which ends the group, for the thread
+        #: the tensors of the last exchanges, held until a group of our own is gone: if the group held the last
+        #: reference, its thread would wait for the interpreter's lock, and the interpreter, which ends the group, for
+        #: the thread
         self._exchanged: deque[tuple[Any, ...]] = deque(maxlen=2)
+        #: the tensors of moves that are under way, which must outlive an error, by the number of the exchange
+        self._moving: dict[int, tuple[Tensor, Tensor]] = {}
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self._group, self._is_own = group, group is None
         if self._is_own:
@@ -121,7 +123,7 @@ class ProcessShards:
             arriving = block.new_empty(self.counts[(self.rank + step) % self.size], *block.shape[1:])
             under_way = self._move(block, -1, arriving)
             yield block.to(own.device)
-            self._finish(under_way)
+            self._finish(*under_way)
             block = arriving
         yield block.to(own.device)
 
@@ -129,26 +131,30 @@ class ProcessShards:
         """Give rows to the process so many places ahead, and return those from the process as far behind."""
         sent = block.to(self.device).contiguous()
         arriving = sent.new_empty(self.counts[self.rank], *block.shape[1:])
-        self._finish(self._move(sent, ahead, arriving))
+        self._finish(*self._move(sent, ahead, arriving))
         return arriving.to(block.device)
 
-    def _move(self, block: Tensor, ahead: int, arriving: Tensor) -> list[Any]:
+    def _move(self, block: Tensor, ahead: int, arriving: Tensor) -> tuple[int, list[Any]]:
         """Begin to send a block so many places ahead, and to receive one from as far behind."""
         ranks = dist.get_process_group_ranks(self._group)
         self.exchanges += 1
         self.bytes += block.nbytes
-        self._exchanged.append((block, arriving))
+        self._moving[self.exchanges] = block, arriving
         moves = [
             dist.P2POp(dist.isend, block, ranks[(self.rank + ahead) % self.size], group=self._group),
             dist.P2POp(dist.irecv, arriving, ranks[(self.rank - ahead) % self.size], group=self._group),
         ]
-        return self._carefully(dist.batch_isend_irecv, moves)
+        return self.exchanges, self._carefully(dist.batch_isend_irecv, moves)
 
-    def _finish(self, under_way: list[Any]) -> None:
+    def _finish(self, number: int, under_way: list[Any]) -> None:
         """Wait until blocks have moved."""
         for move in under_way:
             self._carefully(move.wait)
         self._carefully(self._wait)
+        moved = self._moving.pop(number)
+        # Only a GPU's group remembers moves that are done; on CPUs their memory would be missed at the peak of a fit.
+        if self.device.type == "cuda":
+            self._exchanged.append(moved)
 
     def _wait(self) -> None:
         """Wait for the GPU, where exchanges only begin, in Python: inside CUDA no signal would reach this process."""

@@ -94,18 +94,11 @@ class RingRows(RingFirst):
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
         A = A.contiguous()
-        own = Strip(A.T.contiguous(), self._own.matmul(A).T.contiguous())
+        out = self._own.matmul(A)
         for ahead, (mine, theirs, points, B) in enumerate(self._shares(A), start=1):
-            other = Strip(B.T.contiguous())
-            with workers(A) as share_out:
-                for upper, lower, tile in self._each_tile(ahead, mine, theirs, points, A, share_out):
-                    multiply(tile, own[upper], other[lower], share_out)
-            handed = other.result()
-            # Memory peaks here: it has what they need.
-            del other
-            own.product.add_(collectives.handed_over(handed, ahead).T)
+            out += collectives.handed_over(self._add_share(A, out, ahead, mine, theirs, points, B), ahead)
         self._is_filled = True
-        return own.result()
+        return out
 
     def with_kernel(self, kernel: Any) -> RingRows | None:
         """Return the operator of another kernel at the same points, which reuses the memory of the tiles."""
@@ -142,22 +135,38 @@ class RingRows(RingFirst):
                 B, *points = (block for _, block in met)
                 yield *shares[step - 1], points[0] if points else None, B
 
-    def _each_tile(
-        self, ahead: int, mine: slice, theirs: slice, points: Tensor | None, like: Tensor, share_out: ShareOut
-    ) -> Iterator[tuple[slice, slice, Tensor]]:
-        """Yield the tiles of our rows with theirs, whose points may be None if all are kept."""
-        for upper in slices(mine.stop, self._rows, mine.start):
+    def _add_share(
+        self, A: Tensor, out: Tensor, ahead: int, mine: slice, theirs: slice, points: Tensor | None, B: Tensor
+    ) -> Tensor:
+        """Add the products of our rows with theirs to `out`, and return those of theirs with ours, which are for them.
+
+        Their points may be None if all tiles are kept.
+        """
+        own, handed = Strip(A[mine].T.contiguous()), torch.zeros_like(B)
+        with workers(A) as share_out:
             for lower in slices(theirs.stop, self._rows, theirs.start):
+                other = Strip(B[lower].T.contiguous())
+                for upper in slices(mine.stop, self._rows, mine.start):
+                    tile = self._tile(ahead, upper, lower, points, A, share_out)
+                    multiply(tile, own[slice(upper.start - mine.start, upper.stop - mine.start)], other, share_out)
+                handed[lower] = other.product.T
+        out[mine] += own.product.T
+        return handed
 
-                def write(tile: Tensor, upper: slice = upper, lower: slice = lower) -> None:
-                    # Of these rows only: the factors of all are another two copies of the samples.
-                    assert points is not None
-                    left = self.kernel.factors(self._centered(self.points[upper]))[0]
-                    right = self.kernel.factors(self._centered(points[lower]))[1]
-                    form(self.kernel, left, right, tile, share_out)
+    def _tile(
+        self, ahead: int, upper: slice, lower: slice, points: Tensor | None, like: Tensor, share_out: ShareOut
+    ) -> Tensor:
+        """Return the kernel values of some of our rows and of theirs."""
 
-                shape = (upper.stop - upper.start, lower.stop - lower.start)
-                yield upper, lower, self._tiles.at((ahead, upper.start, lower.start), shape, like, write)
+        def write(tile: Tensor) -> None:
+            # Of these rows only: the factors of all are another two copies of the samples.
+            assert points is not None
+            left = self.kernel.factors(self._centered(self.points[upper]))[0]
+            right = self.kernel.factors(self._centered(points[lower]))[1]
+            form(self.kernel, left, right, tile, share_out)
+
+        shape = (upper.stop - upper.start, lower.stop - lower.start)
+        return self._tiles.at((ahead, upper.start, lower.start), shape, like, write)
 
 
 def shares_ahead(n: int) -> list[tuple[slice, slice]]:
