@@ -21,6 +21,7 @@ from drkm.gram import (
     Tiled,
     TiledGram,
     Workload,
+    tiled_gram,
 )
 from drkm.gram import tiles as tiles_module
 from drkm.gram.tiled import StreamedFeatures
@@ -239,3 +240,15 @@ def test_terms_are_added_in_order_and_given_up():
     # The first one holds the sum.
     assert sorted(gone) == [1, 2, 3, 4]
     assert torch.equal(total.value, (((terms[0] + terms[1]) + terms[2]) + terms[3]) + terms[4])
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 10, 11, 37, 60])
+def test_tiles_cover_the_half_once_and_are_counted_without_a_list(n):
+    places, covered = tiled_gram._places(n, 10), torch.zeros(n, n)
+    for upper, lower in places:
+        covered[upper, lower] += 1
+        if upper != lower:
+            covered[lower, upper] += 1
+    assert torch.equal(covered, torch.ones(n, n))
+    sizes = [(upper.stop - upper.start, lower.stop - lower.start) for upper, lower in places]
+    assert tiled_gram.half_entries(n, 10, 8) == sum(tiles_module.aligned_entries(*size, 8) for size in sizes)

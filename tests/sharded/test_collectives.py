@@ -124,11 +124,14 @@ class TestRing:
     def test_what_is_kept_does_not_change_a_product(self, counts, share):
         n = sum(counts)
         X, A = randn(n, 4) + 50, randn(n, 2, seed=1)
+        slopes: list[float] = []
 
         def work(X: Tensor, A: Tensor) -> tuple:
             # A budget that is enough for some processes and not for others.
             gram = RingRows(RBF(3.0), X, share * 8 * n * max(counts), rows=5)
+            slopes.append(gram.parameter_sum(A))
             first, second = gram.matmul(A), gram.matmul(A)
+            slopes.append(gram.parameter_sum(A))
             copied, wider = pickle.loads(pickle.dumps(gram)), gram.with_kernel(RBF(6.0))
             return first, second, copied.matmul(A), wider.matmul(A), wider.matmul(A), gram.matmul(A)
 
@@ -140,6 +143,7 @@ class TestRing:
         assert torch.equal(first, last)
         close(wider, RBF(6.0)(X, X) @ A)
         assert torch.equal(wider, again)
+        assert slopes == pytest.approx([SweptGram(RBF(3.0), X).parameter_sum(A)] * 2 * len(counts), rel=1e-9)
 
     @pytest.mark.parametrize("counts", [(40, 40), (20, 30, 10), (20, 20, 20, 20)])
     def test_values_of_two_samples_are_kept_by_one_process_and_need_no_samples_of_others_again(self, counts):

@@ -125,8 +125,8 @@ def gather(A: Tensor, most: int | None = None) -> Tensor:
 def ring(own: Tensor, blocks: int | None = None) -> Iterator[tuple[slice, Tensor]]:
     """Yield the rows of every process with their places among all samples, from those of this process on.
 
-    No process holds more than three blocks besides its own: one in use, which it passes on, one that arrives, and the
-    last one that it sent. All processes must consume all blocks, or the same number of them.
+    No process holds more than three blocks besides its own: one in use, which it passes on, one that arrives, and on
+    a GPU the last one that it sent. All processes must consume all blocks, or the same number of them.
     """
     shards = current()
     if shards is None:

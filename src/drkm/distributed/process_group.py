@@ -124,6 +124,8 @@ class ProcessShards:
             under_way = self._move(block, -1, arriving)
             yield block.to(own.device)
             self._finish(*under_way)
+            # What it still holds is a block that was sent.
+            del under_way
             block = arriving
         yield block.to(own.device)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from drkm.distributed import collectives
 from drkm.gram.base import Gram
-from drkm.gram.sweep import SweptGram
+from drkm.gram.sweep import SweptGram, parameter_sum
 from drkm.gram.tiled_gram import TiledGram, half_entries
 from drkm.gram.tiles import KeptTiles, Strip, aligned_entries, form, multiply, tile_rows
 from drkm.kernels import Pairwise
@@ -24,8 +24,8 @@ class RingGram(SweptGram):
     """This process's rows of the Gram matrix of a pairwise kernel at the points of all processes.
 
     For every product each process passes its points and its rows of the block to the next one, until every block has
-    visited every process. A process holds its own points, a block that it uses, one that arrives and the last one that
-    it sent. With one process this is a plain sweep.
+    visited every process. A process holds its own points, a block that it uses, one that arrives and, on a GPU, the
+    last one that it sent. With one process this is a plain sweep.
     """
 
     def _around(self, *blocks: Tensor) -> Iterator[tuple[slice, Tensor, tuple[Tensor, ...]]]:
@@ -125,10 +125,23 @@ class RingRows(RingFirst):
     def _swept(self) -> RingGram:
         return RingGram(self.kernel, self._centered(self.points))
 
-    def _shares(self, A: Tensor) -> Iterator[tuple[slice, slice, Tensor | None, Tensor]]:
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀKA) with respect to log σ², by ∂e/∂log σ² = -e."""
+        A = A.contiguous()
+        own = self._own.parameter_sum(A)
+        for mine, theirs, points, B in self._shares(A, with_points=True):
+            assert points is not None
+            for lower in slices(theirs.stop, self._rows, theirs.start):
+                right = self.kernel.factors(self._centered(points[lower]))[1].T.contiguous()
+                for upper in slices(mine.stop, self._rows, mine.start):
+                    left = self.kernel.factors(self._centered(self.points[upper]))[0]
+                    own += 2 * parameter_sum(self.kernel, left, right, A[upper], B[lower])
+        return float(collectives.total(torch.tensor([own], dtype=torch.float64)))
+
+    def _shares(self, A: Tensor, *, with_points: bool = False) -> Iterator[tuple[slice, slice, Tensor | None, Tensor]]:
         """Yield our rows and theirs of each process ahead, with its points, if they are needed, and its rows of A."""
         shares = shares_ahead(self.n)
-        passed = [A] if self._all_kept and self._is_filled else [A, self.points]
+        passed = [A, self.points] if with_points or not (self._all_kept and self._is_filled) else [A]
         rings = [collectives.ring(block, len(shares) + 1) for block in passed]
         for step, met in enumerate(zip(*rings, strict=True)):
             if step:

@@ -29,7 +29,8 @@ from drkm.kernels import Kernel
 from drkm.machine import memory
 from drkm.validation import checks
 
-#: blocks of samples that a process holds during a product: one in use, one that arrives and the last two that it sent
+#: blocks of samples that a process holds during a product: one in use, one that arrives, on a GPU the last one that it
+#: sent, and parts of them while tiles are formed
 PASSED = 4
 
 

@@ -69,7 +69,7 @@ class TiledGram(Gram):
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
         places = _places(self.n, self._rows)
-        parts = _split(places, lanes(len(places), A.numel(), A.device))
+        parts = _split(places, lanes(_pairs(self.n, self._rows), A.numel(), A.device))
         block, factors, total = A.T.contiguous(), self._factors(), OrderedSum()
         with workers(A) as share_out:
 
@@ -221,6 +221,11 @@ def half_entries(n: int, rows: int, item: int) -> int:
     return above + whole * _on_diagonal(rows, rows, item) + _on_diagonal(rest, rows, item)
 
 
+def _pairs(n: int, rows: int) -> int:
+    """Return the number of pairs of so many rows, each with itself too: a tile, or all of a place on the diagonal."""
+    return math.comb(-(-n // rows) + 1, 2)
+
+
 def _on_diagonal(n: int, rows: int, item: int) -> int:
     sizes = [part.stop - part.start for part in slices(n, _diagonal_rows(rows))]
     return sum(aligned_entries(*sides, item) for sides in combinations_with_replacement(sizes, 2))
@@ -231,8 +236,8 @@ def tile_bytes(work: Workload) -> int:
     if not work.first_is_pairwise:
         return 0
     size = tile_rows(work.device)
-    rows, tiles = min(work.n, size), math.comb(-(-work.n // size) + 1, 2)
-    others = lanes(tiles, 1, work.device) - 1
+    rows = min(work.n, size)
+    others = lanes(_pairs(work.n, size), 1, work.device) - 1
     sums = min(others * work.n * start_width(work.components), LANE_NUMBERS)
     return work.item * (rows * (SAMPLE_COPIES * (work.d + 2) + 2 * rows) + sums)
 

@@ -21,8 +21,8 @@ from drkm.machine.threads import ShareOut
 
 #: rows of a tile; with 4096 features, its products then take most of the time, not the reading of samples
 TILE_ROWS = {"cpu": 1024, "cuda": 8192}
-#: rows of a tile that one thread of a CPU computes at a time
-PART_ROWS = 256
+#: rows of a tile that one thread of a CPU computes at a time, at most, and in how many parts it is formed, at least
+PART_ROWS, FORMING_PARTS = 256, 4
 #: parts of a product that are summed on their own, so that threads need not wait for each other, and how many numbers
 #: all their sums have at most
 MOST_LANES, LANE_NUMBERS = 8, 1 << 22
@@ -123,10 +123,6 @@ class Strip:
     def __getitem__(self, rows: slice) -> Strip:
         return Strip(self.block[:, rows], self.product[:, rows])
 
-    def result(self) -> Tensor:
-        """Return the product, in rows again."""
-        return self.product.T.contiguous()
-
 
 class OrderedSum:
     """A sum of terms that several threads compute, added in the order of their numbers, whichever is ready first.
@@ -163,7 +159,8 @@ def form(kernel: Pairwise, left: Tensor, right: Tensor, tile: Tensor, share_out:
         part = tile[rows]
         into_values(kernel, torch.mm(left[rows], right.T, out=part))
 
-    share_out(write, _parts(len(tile), tile.device))
+    # Also small tiles have parts for several threads.
+    share_out(write, _parts(len(tile), tile.device, min(PART_ROWS, -(-len(tile) // FORMING_PARTS))))
 
 
 def multiply(tile: Tensor, rows: Strip, columns: Strip | None, share_out: ShareOut) -> None:
@@ -192,5 +189,5 @@ def _add_product(out: Tensor, rows: Tensor, matrix: Tensor, share_out: ShareOut)
     share_out(lambda columns: out[:, columns].addmm_(rows, matrix[:, columns]), parts)
 
 
-def _parts(count: int, device: torch.device) -> list[slice]:
-    return slices(count, count if device.type == "cuda" else PART_ROWS)
+def _parts(count: int, device: torch.device, rows: int = PART_ROWS) -> list[slice]:
+    return slices(count, count if device.type == "cuda" else rows)

@@ -173,7 +173,7 @@ def _two_loop_of_sums(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition:
     alpha = [0.0] * count
     for i in reversed(range(count)):
         alpha[i] = products[i][count] - sum(alpha[j] * products[i][j] for j in range(i + 1, count))
-    z = precondition(_with_multiples(r, Y, [-weight for weight in alpha]).view_as(R)).flatten()
+    z = precondition(_add_multiples(r.clone(), Y, [-weight for weight in alpha]).view_as(R)).flatten()
     last = precondition(Y[-1].view_as(R)).flatten()
     own = torch.cat([_inner_products([z], Y)[0], _inner_products([last], Y[-1:])[0]])
     *along, curvature = collectives.total(own).tolist()
@@ -181,7 +181,7 @@ def _two_loop_of_sums(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition:
     for i in range(count):
         older = sum(weight * products[j][i] for j, weight in enumerate(weights))
         weights.append(alpha[i] - along[i] / curvature - older)
-    return _with_multiples(z / curvature, S, weights).view_as(R)
+    return _add_multiples(z / curvature, S, weights).view_as(R)
 
 
 def _inner_products(left: list[Tensor], right: list[Tensor]) -> Tensor:
@@ -192,9 +192,8 @@ def _inner_products(left: list[Tensor], right: list[Tensor]) -> Tensor:
     return total
 
 
-def _with_multiples(z: Tensor, vectors: list[Tensor], weights: list[float]) -> Tensor:
-    """Return z plus multiples of vectors."""
-    z = z.clone()
+def _add_multiples(z: Tensor, vectors: list[Tensor], weights: list[float]) -> Tensor:
+    """Add multiples of vectors to z."""
     for vector, weight in zip(vectors, weights, strict=True):
         z.add_(vector, alpha=weight)
     return z
