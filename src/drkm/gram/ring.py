@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,23 +39,19 @@ class RingGram(SweptGram):
         return float(collectives.total(own))
 
 
-class RingFirst(Gram, ABC):
-    """A first Gram matrix that processes share: what is seldom asked for is computed by a sweep around the ring."""
+class Share(NamedTuple):
+    """What this process does for another one: the kernel values between our rows and theirs."""
 
-    @abstractmethod
-    def _swept(self) -> RingGram:
-        """Return the operator that computes every kernel value when it is needed."""
-
-    def rows(self, index: Tensor) -> Tensor:
-        """Return rows of K."""
-        return self._swept().rows(index)
-
-    def parameter_sum(self, A: Tensor) -> float:
-        """Return the derivative of tr(AᵀKA) with respect to log σ², by one sweep over all pairs."""
-        return self._swept().parameter_sum(A)
+    #: how many places ahead the other process is
+    ahead: int
+    mine: slice
+    theirs: slice
+    #: all of their rows of the block that is multiplied, and their points, if they are needed
+    block: Tensor
+    points: Tensor | None
 
 
-class RingRows(RingFirst):
+class RingRows(Gram):
     """This process's rows of the Gram matrix of points that do not move, whose values two processes need not both form.
 
     A process forms half of its own values, and those with the points of the half of the processes that are ahead of it
@@ -95,8 +90,8 @@ class RingRows(RingFirst):
         """Return KA."""
         A = A.contiguous()
         out = self._own.matmul(A)
-        for ahead, (mine, theirs, points, B) in enumerate(self._shares(A), start=1):
-            out += collectives.handed_over(self._add_share(A, out, ahead, mine, theirs, points, B), ahead)
+        for share in self._shares(A):
+            out += collectives.handed_over(self._add_share(share, A, out), share.ahead)
         self._is_filled = True
         return out
 
@@ -119,67 +114,63 @@ class RingRows(RingFirst):
         """Bytes of the kept tiles."""
         return self._own.kept_bytes + self._tiles.nbytes
 
-    def _centered(self, points: Tensor) -> Tensor:
-        return points if self._origin is None else points - self._origin
-
-    def _swept(self) -> RingGram:
-        return RingGram(self.kernel, self._centered(self.points))
+    def rows(self, index: Tensor) -> Tensor:
+        """Return rows of K."""
+        return RingGram(self.kernel, self._centered(self.points)).rows(index)
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative of tr(AᵀKA) with respect to log σ², by ∂e/∂log σ² = -e."""
         A = A.contiguous()
         own = self._own.parameter_sum(A)
-        for mine, theirs, points, B in self._shares(A, with_points=True):
-            assert points is not None
-            for lower in slices(theirs.stop, self._rows, theirs.start):
-                right = self.kernel.factors(self._centered(points[lower]))[1].T.contiguous()
-                for upper in slices(mine.stop, self._rows, mine.start):
-                    left = self.kernel.factors(self._centered(self.points[upper]))[0]
-                    own += 2 * parameter_sum(self.kernel, left, right, A[upper], B[lower])
+        for share in self._shares(A, with_points=True):
+            for lower in slices(share.theirs.stop, self._rows, share.theirs.start):
+                for upper in slices(share.mine.stop, self._rows, share.mine.start):
+                    left, right = self._factors(share, upper, lower)
+                    own += 2 * parameter_sum(self.kernel, left, right.T.contiguous(), A[upper], share.block[lower])
         return float(collectives.total(torch.tensor([own], dtype=torch.float64)))
 
-    def _shares(self, A: Tensor, *, with_points: bool = False) -> Iterator[tuple[slice, slice, Tensor | None, Tensor]]:
-        """Yield our rows and theirs of each process ahead, with its points, if they are needed, and its rows of A."""
+    def _centered(self, points: Tensor) -> Tensor:
+        return points if self._origin is None else points - self._origin
+
+    def _shares(self, A: Tensor, *, with_points: bool = False) -> Iterator[Share]:
+        """Yield our share with each process ahead; points are needed as long as tiles are formed."""
         shares = shares_ahead(self.n)
         passed = [A, self.points] if with_points or not (self._all_kept and self._is_filled) else [A]
         rings = [collectives.ring(block, len(shares) + 1) for block in passed]
-        for step, met in enumerate(zip(*rings, strict=True)):
-            if step:
-                B, *points = (block for _, block in met)
-                yield *shares[step - 1], points[0] if points else None, B
+        for ahead, met in enumerate(zip(*rings, strict=True)):
+            if ahead:
+                block, *points = (rows for _, rows in met)
+                yield Share(ahead, *shares[ahead - 1], block, points[0] if points else None)
 
-    def _add_share(
-        self, A: Tensor, out: Tensor, ahead: int, mine: slice, theirs: slice, points: Tensor | None, B: Tensor
-    ) -> Tensor:
-        """Add the products of our rows with theirs to `out`, and return those of theirs with ours, which are for them.
-
-        Their points may be None if all tiles are kept.
-        """
-        own, handed = Strip(A[mine].T.contiguous()), torch.zeros_like(B)
+    def _add_share(self, share: Share, A: Tensor, out: Tensor) -> Tensor:
+        """Add the products of our rows with theirs to `out`, and return those of theirs with ours, to hand over."""
+        mine, theirs = share.mine, share.theirs
+        own, handed = Strip(A[mine].T.contiguous()), torch.zeros_like(share.block)
         with workers(A) as share_out:
             for lower in slices(theirs.stop, self._rows, theirs.start):
-                other = Strip(B[lower].T.contiguous())
+                other = Strip(share.block[lower].T.contiguous())
                 for upper in slices(mine.stop, self._rows, mine.start):
-                    tile = self._tile(ahead, upper, lower, points, A, share_out)
+                    tile = self._tile(share, upper, lower, share_out)
                     multiply(tile, own[slice(upper.start - mine.start, upper.stop - mine.start)], other, share_out)
                 handed[lower] = other.product.T
         out[mine] += own.product.T
         return handed
 
-    def _tile(
-        self, ahead: int, upper: slice, lower: slice, points: Tensor | None, like: Tensor, share_out: ShareOut
-    ) -> Tensor:
+    def _tile(self, share: Share, upper: slice, lower: slice, share_out: ShareOut) -> Tensor:
         """Return the kernel values of some of our rows and of theirs."""
-
-        def write(tile: Tensor) -> None:
-            # Of these rows only: the factors of all are another two copies of the samples.
-            assert points is not None
-            left = self.kernel.factors(self._centered(self.points[upper]))[0]
-            right = self.kernel.factors(self._centered(points[lower]))[1]
-            form(self.kernel, left, right, tile, share_out)
-
         shape = (upper.stop - upper.start, lower.stop - lower.start)
-        return self._tiles.at((ahead, upper.start, lower.start), shape, like, write)
+        return self._tiles.at(
+            (share.ahead, upper.start, lower.start),
+            shape,
+            share.block,
+            lambda tile: form(self.kernel, *self._factors(share, upper, lower), tile, share_out),
+        )
+
+    def _factors(self, share: Share, upper: slice, lower: slice) -> tuple[Tensor, Tensor]:
+        """Return the factors of some of our rows and of theirs: those of all are another two copies of the samples."""
+        assert share.points is not None
+        left = self.kernel.factors(self._centered(self.points[upper]))[0]
+        return left, self.kernel.factors(self._centered(share.points[lower]))[1]
 
 
 def shares_ahead(n: int) -> list[tuple[slice, slice]]:

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from drkm.distributed import collectives
 from drkm.gram import fused, split
+from drkm.gram.base import Gram
 from drkm.gram.cost import Workload, gathered_bytes, start_width
-from drkm.gram.ring import RingFirst, RingGram
+from drkm.gram.ring import RingGram
 from drkm.gram.split import SplitGram
 from drkm.kernels import Kernel
 
@@ -26,7 +27,7 @@ PASSED = 4
 SPLITTING = 12
 
 
-class RingSplit(RingFirst):
+class RingSplit(Gram):
     """This process's rows of the Gram matrix at the points of all processes, recomputed at every product.
 
     Parameters
@@ -55,6 +56,14 @@ class RingSplit(RingFirst):
     def diagonal(self) -> Tensor:
         """Return the diagonal."""
         return self._own.diagonal()
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Return rows of K."""
+        return self._swept().rows(index)
+
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀKA) with respect to log σ², by one sweep over all pairs."""
+        return self._swept().parameter_sum(A)
 
     def with_kernel(self, kernel: Kernel) -> RingSplit | None:
         """Return the operator of another kernel at the same points."""
